@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 from deepforecast.cli import column_types
 from deepforecast.cli.arguments import TextFormat, declared_columns
-from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.columns import Columns, resolve_columns
 from deepforecast.errors import DataError, format_list, format_value, warn
 
 CSV = (".csv", ".tsv", ".txt")
@@ -68,7 +68,7 @@ def read_data(
     """
     table = read_table(path, text_format)
     try:
-        columns = resolve(declared, table.column_names, target=target)
+        columns = resolve_columns(declared, table.column_names, target=target)
     except DataError as error:
         raise DataError(
             _missing_columns_message(path, declared if target else {**declared, "target": None}, table.column_names)

@@ -394,7 +394,7 @@ def write_fallback(writer: Any, fallback: Fallback) -> dict[str, Any]:
 def read_fallback(reader: Any, content: Any) -> Fallback:
     """The series that the model could not fit; each series has at most one forecast, and a reason if it failed."""
     check_keys(content, FALLBACK_KEYS, "the fallback")
-    series, fitted = reader.series(content["series"]), _read_numbers(reader, content["fitted"])
+    series, fitted = reader.series(content["series"]), _read_series_index(reader, content["fitted"])
     parts = tuple(_read_part(reader, part) for part in check_list(content["parts"]))
     failed, reasons = reader.array(content["failed"]), decode_texts(reader.array_dict(content["reasons"]))
     numbers = np.concatenate([fitted, *(part.numbers for part in parts)])
@@ -412,7 +412,7 @@ def _read_part(reader: Any, content: Any) -> FallbackPart:
     model = reader.forecaster({"model": content["model"], "parameters": content["parameters"]})
     if type(model).__name__ not in FALLBACK_MODELS:
         raise InvalidManifest(f"a naive method must be one of {format_list(FALLBACK_MODELS)}, got {model.name}")
-    series, numbers = reader.series(content["series"]), _read_numbers(reader, content["numbers"])
+    series, numbers = reader.series(content["series"]), _read_series_index(reader, content["numbers"])
     learned = model._deserialize(replace(reader.learned(content["learned"], len(series)), series=series), reader.serializer)
     value_range = None if content["value_range"] is None else reader.value_range(content["value_range"], len(series))
     if len(numbers) != len(series):
@@ -422,7 +422,7 @@ def _read_part(reader: Any, content: Any) -> FallbackPart:
     return FallbackPart(model, numbers, state)
 
 
-def _read_numbers(reader: Any, reference: Any) -> np.ndarray:
+def _read_series_index(reader: Any, reference: Any) -> np.ndarray:
     """Increasing int64 numbers."""
     numbers: np.ndarray = reader.array(reference)
     if numbers.dtype != np.int64 or numbers.ndim != 1 or (numbers[1:] <= numbers[:-1]).any():

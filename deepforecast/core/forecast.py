@@ -473,7 +473,7 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     timestamps = calendar.timestamps((series.last[:, None] + calendar.step * all_steps).reshape(-1)).reshape(len(series), -1)
 
     def time_column(name: str, steps: Ints) -> Any:
-        return key_columns.time_series(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
+        return key_columns.time_column(name, timestamps[series_index, steps - first_step], calendar.time, series.library)
 
     columns: dict[str, Any] = {}
     if series.columns.id is not None and series.ids is not None:

@@ -178,7 +178,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """
         if extra:
             raise positional_target_error(type(self).__name__, extra)
-        panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=self.on_failure != "raise")
+        panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_all_missing=self.on_failure != "raise")
         if panel.undeclared:
             warn_undeclared(panel.undeclared)
         if panel.series.columns.future:
@@ -671,7 +671,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         calibration = self._calibrate(panel) if calibrates else None
         learned = self._fit(complete_panel, monitor)
         if panel.series.columns.future:
-            learned = self._with_training_facts(learned, panel)
+            learned = self._add_covariate_facts(learned, panel)
         if collected:
             emit_warnings(collected)
         covariates = {**complete_panel.covariates, **complete_panel.static} if has_covariates else {}
@@ -687,7 +687,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             value_range=value_range(complete_panel),
         )
 
-    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+    def _add_covariate_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Add arrays about the future covariates in the training data, before preprocessing, to the learned state."""
         return learned
 
@@ -719,7 +719,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if horizon is None:
             raise ParameterError(
                 f"`horizon` must be set, as {self.name} was constructed without a horizon.",
-                hint="Pass predict(horizon=...).",
+                hint="Pass horizon=.",
                 parameter="horizon",
             )
         return validate_horizon(horizon)

@@ -37,7 +37,7 @@ from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import LIBRARIES
-from deepforecast.data.frequency import Frequency, parse
+from deepforecast.data.frequency import Frequency, parse_frequency
 from deepforecast.data.id_serialization import decode_texts, encode_texts, from_arrays, to_arrays
 from deepforecast.data.key_columns import TimeType
 from deepforecast.data.panel import Series
@@ -404,11 +404,11 @@ def _frequency(content: Mapping[str, Any]) -> Frequency:
     freq, custom = check_text(content["freq"]), content["custom"]
     if custom is None:
         is_integer = freq.isdecimal() and len(freq) < 20  # the digits of int64
-        return parse(int(freq) if is_integer else freq)
+        return parse_frequency(int(freq) if is_integer else freq)
     from pandas.tseries.frequencies import to_offset
 
     check_keys(custom, ("holidays", "weekmask"), "the custom calendar")
-    frequency = parse(freq)
+    frequency = parse_frequency(freq)
     if frequency.base not in ("C", "CBMS", "CBME"):
         raise InvalidManifest(f"freq='{format_value(freq)}' cannot have custom holidays")
     holidays = [check_text(day) for day in check_list(custom["holidays"])]

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.registry import Capabilities
-from deepforecast.data import panel as gaps
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
-from deepforecast.data.panel import Panel
+from deepforecast.data.panel import Panel, fill_missing
 from deepforecast.errors import CalibrationError, CapabilityError, DataError, format_list, pluralize, warn
 
 if TYPE_CHECKING:
@@ -224,11 +223,11 @@ def _fill_missing(model: Forecaster, panel: Panel, missing: MissingRows, continu
     categorical = {name: rows for name, rows in missing.items() if name not in numeric}
     if categorical:
         warn(f"{model.name} treats missing categories as unknown: {_describe_missing(panel, categorical)}.", subject=model.name)
-    y = gaps.fill_missing(panel.y, panel.indptr, model.missing_method) if target in numeric else panel.y
+    y = fill_missing(panel.y, panel.indptr, model.missing_method) if target in numeric else panel.y
     for name in numeric:
         if name != target:
             covariates[name] = replace(
-                covariates[name], values=gaps.fill_missing(covariates[name].values, panel.indptr, model.missing_method)
+                covariates[name], values=fill_missing(covariates[name].values, panel.indptr, model.missing_method)
             )
     return replace(panel, y=y, covariates=covariates)
 

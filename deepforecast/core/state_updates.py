@@ -32,18 +32,18 @@ def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | No
 
     Known series keep their parameters; local models fit new series.
     """
-    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
-    rows = _rows_of_fitted(state, rows)
-    _refuse_off_grid(state, panel, rows)
-    return move_state_to_panel(model, state, panel, rows)
+    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+    series_index = _index_of_fitted(state, series_index)
+    _refuse_off_grid(state, panel, series_index)
+    return move_state_to_panel(model, state, panel, series_index)
 
 
 def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
     """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones."""
-    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
-    rows = _rows_of_fitted(state, rows)
-    _refuse_off_grid(state, panel, rows)
-    return _recode_categories(preprocess(model, panel), state), rows
+    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+    series_index = _index_of_fitted(state, series_index)
+    _refuse_off_grid(state, panel, series_index)
+    return _recode_categories(preprocess(model, panel), state), series_index
 
 
 def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> State:
@@ -78,12 +78,12 @@ def fit_with_fallback(model: Forecaster, panel: Panel, monitor: Monitor) -> Stat
     return warn_of_failures(model, replace(moved, fallback=replace(fallback, reasons=state.fallback.reasons)))
 
 
-def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
-    """`move_state` for a panel; `rows` is the index of each of its series in the state, -1 for new ones."""
+def move_state_to_panel(model: Forecaster, state: State, panel: Panel, series_index: Ints) -> State:
+    """`move_state` for a panel; `series_index` is the index of each of its series in the state, -1 for new ones."""
     if model.on_failure == "raise":
-        return _move_series(model, state, panel, rows)
+        return _move_series(model, state, panel, series_index)
     no_series = replace(state, fallback=None).take(np.empty(0, dtype=np.int64))
-    moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, state, some, rows[numbers]), no_series)
+    moved = apply_fallback(model, panel, lambda some, numbers: _move_series(model, state, some, series_index[numbers]), no_series)
     if moved.fallback is not None and not len(moved.fallback.forecast_series):
         raise DataError(
             f"{model.name} cannot forecast any series of the frame, but the first, {panel.series.label(0)}, has "
@@ -94,7 +94,7 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, rows: Int
     return warn_of_failures(model, moved)
 
 
-def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
+def _move_series(model: Forecaster, state: State, panel: Panel, series_index: Ints) -> State:
     """The state of the model at the end of a panel, all of whose series it can forecast."""
     if not len(state.series) and not model.capabilities.by_series:
         raise DataError(
@@ -105,23 +105,23 @@ def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> S
         )
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations(complete_panel), "values of history")
-    new = np.flatnonzero(rows < 0)
+    new = np.flatnonzero(series_index < 0)
     if model.capabilities.by_series and len(new):
         warn(
             f"{model.name} fits each series separately, so series that were not seen in fit are fitted now: "
             f"{panel.series.labels(new)}.",
             subject=model.name,
         )
-    calibration = _calibration_for_panel(model, state, complete_panel, panel, rows)
+    calibration = _calibration_for_panel(model, state, complete_panel, panel, series_index)
     learned = _learned_for_panel(
         model,
         state,
         complete_panel,
         panel,
-        rows,
+        series_index,
         lambda learned_known, panel_part: model._advance(learned_known, panel_part, True),
     )
-    extremes = value_range(complete_panel, state.value_range, rows)
+    extremes = value_range(complete_panel, state.value_range, series_index)
     return replace(
         state,
         series=complete_panel.series,
@@ -136,8 +136,8 @@ def _move_series(model: Forecaster, state: State, panel: Panel, rows: Ints) -> S
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
     series = state.all_series
-    panel, rows = _read_history(state, frame, None, calendar=series.calendar)
-    unknown = np.flatnonzero(rows < 0)
+    panel, series_index = _read_history(state, frame, None, calendar=series.calendar)
+    unknown = np.flatnonzero(series_index < 0)
     if len(unknown):
         raise DataError(
             f"`update` cannot add new series, but these were not seen in fit: {panel.series.labels(unknown)}.",
@@ -145,14 +145,14 @@ def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
             series=panel.series.id_texts(unknown),
         )
     if state.fallback is None:
-        return _append_panel(model, state, panel, rows)
-    return _append_with_fallback(model, state, panel, rows)
+        return _append_panel(model, state, panel, series_index)
+    return _append_with_fallback(model, state, panel, series_index)
 
 
-def _append_with_fallback(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
-    """`append_observations` for a state with naive methods; `rows` is the index of each series of the panel among all."""
+def _append_with_fallback(model: Forecaster, state: State, panel: Panel, series_index: Ints) -> State:
+    """`append_observations` for a state with naive methods; `series_index` is the index of each series of the panel among all."""
     fallback: Any = state.fallback
-    without_forecast = np.setdiff1d(rows, fallback.forecast_series)
+    without_forecast = np.setdiff1d(series_index, fallback.forecast_series)
     if len(without_forecast):
         raise DataError(
             "`update` cannot append to series without a forecast (see failures_), but the frame has these: "
@@ -163,32 +163,32 @@ def _append_with_fallback(model: Forecaster, state: State, panel: Panel, rows: I
 
     def append(member: Forecaster, member_state: State, numbers: Ints) -> State:
         """The state of one of the models, whose series have these numbers among all, after its rows of the panel."""
-        chosen = np.flatnonzero(np.isin(rows, numbers))
+        chosen = np.flatnonzero(np.isin(series_index, numbers))
         if not len(chosen):
             return member_state
         usable_panel, _ = drop_unusable(panel.take(chosen), member.capabilities)
-        return _append_panel(member, member_state, usable_panel, np.searchsorted(numbers, rows[chosen]))
+        return _append_panel(member, member_state, usable_panel, np.searchsorted(numbers, series_index[chosen]))
 
     fitted = append(model, replace(state, fallback=None), fallback.fitted)
     parts = tuple(replace(part, state=append(part.model, part.state, part.numbers)) for part in fallback.parts)
     last = fallback.series.last.copy()
-    last[rows] = panel.series.last
+    last[series_index] = panel.series.last
     return replace(fitted, fallback=replace(fallback, series=replace(fallback.series, last=last), parts=parts))
 
 
-def _append_panel(model: Forecaster, state: State, panel: Panel, rows: Ints) -> State:
-    """The state after the rows of a panel; `rows` is the index of each of its series in the state."""
+def _append_panel(model: Forecaster, state: State, panel: Panel, series_index: Ints) -> State:
+    """The state after the rows of a panel; `series_index` is the index of each of its series in the state."""
     series = state.series
-    skipped = _skipped_steps(model, series.last[rows], panel)
-    _refuse_large_gap(panel, series.last[rows], skipped, state.n_rows)
+    skipped = _skipped_steps(model, series.last[series_index], panel)
+    _refuse_large_gap(panel, series.last[series_index], skipped, state.n_rows)
     panel_with_gaps = _insert_gap_rows(panel, skipped)
     panel = _recode_categories(preprocess(model, panel_with_gaps, continues=True), state)
     last = series.last.copy()
-    last[rows] = panel.series.last
-    learned = state.learned.put(rows, model._advance(state.learned_with_series.take(rows), panel, False))
+    last[series_index] = panel.series.last
+    learned = state.learned.put(series_index, model._advance(state.learned_with_series.take(series_index), panel, False))
     if state.value_range is not None:
         extremes = state.value_range.copy()
-        extremes[rows] = value_range(panel, extremes, rows)
+        extremes[series_index] = value_range(panel, extremes, series_index)
         state = replace(state, value_range=extremes)
     return replace(state, series=replace(series, last=last), learned=learned, undeclared=panel.undeclared)
 
@@ -202,25 +202,25 @@ def fine_tune_state(
         raise ParameterTypeError(
             f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter=unknown[0]
         )
-    panel, rows = _read_history(state, frame, static, calendar=state.series.calendar)
-    rows = _rows_of_fitted(state, rows)
-    _refuse_off_grid(state, panel, rows)
+    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+    series_index = _index_of_fitted(state, series_index)
+    _refuse_off_grid(state, panel, series_index)
 
     def tune(some: Panel, numbers: Ints) -> State:
-        return _fine_tune_series(model, state, some, rows[numbers], options)
+        return _fine_tune_series(model, state, some, series_index[numbers], options)
 
     if model.on_failure == "raise":
         return tune(panel, np.arange(len(panel)))
     return warn_of_failures(model, apply_fallback(model, panel, tune))
 
 
-def _fine_tune_series(model: Forecaster, state: State, panel: Panel, rows: Ints, options: Mapping[str, Any]) -> State:
-    """`fine_tune_state` for a panel whose series the model can all fit; `rows` is their index in the state, -1 for new ones."""
+def _fine_tune_series(model: Forecaster, state: State, panel: Panel, series_index: Ints, options: Mapping[str, Any]) -> State:
+    """`fine_tune_state` for a panel whose series the model can all fit; `series_index` is their index in the state, -1 for new ones."""
     complete_panel = _recode_categories(preprocess(model, panel), state)
     refuse_short_series(model, complete_panel, model._min_observations_to_fit(complete_panel))
     calibration = model._calibrate(panel)
-    learned = _learned_for_panel(model, state, complete_panel, panel, rows, partial(model._fine_tune, **options))
-    extremes = value_range(complete_panel, state.value_range, rows)
+    learned = _learned_for_panel(model, state, complete_panel, panel, series_index, partial(model._fine_tune, **options))
+    extremes = value_range(complete_panel, state.value_range, series_index)
     state = replace(state, undeclared=panel.undeclared, value_range=extremes, fallback=None)
     return replace(
         state,
@@ -236,40 +236,40 @@ def _learned_for_panel(
     state: State,
     complete_panel: Panel,
     panel: Panel,
-    rows: Ints,
+    series_index: Ints,
     function: Callable[[LearnedState, Panel], LearnedState],
 ) -> LearnedState:
     """The learned state of the series of a panel: `function` applied to the known ones; local models fit new ones.
 
-    `complete_panel` is the preprocessed one. `rows` is the index of each series in the state, -1 for
+    `complete_panel` is the preprocessed one. `series_index` is the index of each series in the state, -1 for
     new ones. Global models apply `function` to all series.
     """
     if not model.capabilities.by_series:
         return function(state.learned_with_series, complete_panel)
-    known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
+    known_series, new_series = np.flatnonzero(series_index >= 0), np.flatnonzero(series_index < 0)
     if not len(new_series):
-        return function(state.learned_with_series.take(rows), complete_panel)
-    learned_new = model._with_training_facts(model._fit(complete_panel.take(new_series), SILENT), panel.take(new_series))
+        return function(state.learned_with_series.take(series_index), complete_panel)
+    learned_new = model._add_covariate_facts(model._fit(complete_panel.take(new_series), SILENT), panel.take(new_series))
     if not len(known_series):
         return learned_new
-    learned_known = function(state.learned_with_series.take(rows[known_series]), complete_panel.take(known_series))
+    learned_known = function(state.learned_with_series.take(series_index[known_series]), complete_panel.take(known_series))
     return learned_known.join(learned_new).take(np.argsort(np.concatenate([known_series, new_series])))
 
 
 def _calibration_for_panel(
-    model: Forecaster, state: State, complete_panel: Panel, panel: Panel, rows: Ints
+    model: Forecaster, state: State, complete_panel: Panel, panel: Panel, series_index: Ints
 ) -> Calibration | None:
-    """The calibration for the series of a panel; `rows` is the index of each in the state, -1 for new ones.
+    """The calibration for the series of a panel; `series_index` is the index of each in the state, -1 for new ones.
 
     If errors are per series, new series are calibrated on the original `panel`, not on the
     preprocessed `complete_panel`, as each window imputes missing values itself; global models
     cannot calibrate them and raise `CapabilityError`.
     """
-    known_series, new_series = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
-    if state.calibration is None and model.calibrates and len(new_series) == len(rows):  # the model was fitted to no series
+    known_series, new_series = np.flatnonzero(series_index >= 0), np.flatnonzero(series_index < 0)
+    if state.calibration is None and model.calibrates and len(new_series) == len(series_index):  # the model was fitted to no series
         return model._calibrate(panel)
     if state.calibration is None or state.calibration.shared or not len(new_series):
-        return None if state.calibration is None else state.calibration.for_panel(complete_panel, rows)
+        return None if state.calibration is None else state.calibration.for_panel(complete_panel, series_index)
     if not model.capabilities.by_series:
         raise CapabilityError(
             "Conformal intervals require calibration errors, which are missing for series not seen in fit: "
@@ -282,7 +282,7 @@ def _calibration_for_panel(
     if not len(known_series) or calibration_new is None:
         return calibration_new
     return (
-        state.calibration.take(rows[known_series])
+        state.calibration.take(series_index[known_series])
         .join(calibration_new)
         .take(np.argsort(np.concatenate([known_series, new_series])))
     )
@@ -306,10 +306,10 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     if series.native_ids is None or panel.series.native_ids is None:
         if series.native_ids is not None:
             raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
-        rows = np.zeros(len(panel), dtype=np.int64)
+        series_index = np.zeros(len(panel), dtype=np.int64)
     else:
-        rows = series.index_of(panel.series.native_ids)
-    unknown = np.flatnonzero(rows < 0)
+        series_index = series.index_of(panel.series.native_ids)
+    unknown = np.flatnonzero(series_index < 0)
     if absent_names and len(unknown):
         raise DataError(
             f"New series must have static covariates; missing for series {panel.series.labels(unknown)}: "
@@ -318,21 +318,21 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
             series=panel.series.id_texts(unknown),
         )
     if columns is panel.series.columns and panel.undeclared == state.undeclared:
-        return panel, rows
+        return panel, series_index
     static_covariates = {
-        name: known_static[name].take(rows) if name in absent_names else panel.static[name] for name in known_static
+        name: known_static[name].take(series_index) if name in absent_names else panel.static[name] for name in known_static
     }
     undeclared = tuple(dict.fromkeys((*state.undeclared, *panel.undeclared)))
-    return replace(panel, series=replace(panel.series, columns=columns), static=static_covariates, undeclared=undeclared), rows
+    return replace(panel, series=replace(panel.series, columns=columns), static=static_covariates, undeclared=undeclared), series_index
 
 
-def _rows_of_fitted(state: State, rows: Ints) -> Ints:
-    """The index among the series that the model fitted, -1 for others; `rows` is the index among all series, -1 for new ones."""
+def _index_of_fitted(state: State, series_index: Ints) -> Ints:
+    """The index among the series that the model fitted, -1 for others; `series_index` is that among all series, -1 for new ones."""
     if state.fallback is None:
-        return rows
+        return series_index
     index_in_state = np.full(len(state.all_series) + 1, -1, dtype=np.int64)  # the last element is for -1
     index_in_state[state.fallback.fitted] = np.arange(len(state.series))
-    return index_in_state[rows]
+    return index_in_state[series_index]
 
 
 def _recode_categories(panel: Panel, state: State) -> Panel:
@@ -374,17 +374,17 @@ def _skipped_steps(model: Forecaster, last: Ints, panel: Panel) -> Ints:
     return steps_after - 1
 
 
-def _refuse_off_grid(state: State, panel: Panel, rows: Ints) -> None:
+def _refuse_off_grid(state: State, panel: Panel, series_index: Ints) -> None:
     """Raise if a known series is not on the time grid of the fit, on which its position in the season depends."""
-    known_series = np.flatnonzero(rows >= 0)
+    known_series = np.flatnonzero(series_index >= 0)
     off_grid = known_series[
-        (panel.series.last[known_series] - state.series.last[rows[known_series]]) % panel.calendar.step != 0
+        (panel.series.last[known_series] - state.series.last[series_index[known_series]]) % panel.calendar.step != 0
     ]
     if len(off_grid):
         calendar, series_number = panel.calendar, int(off_grid[0])
         raise DataError(
             f"Series seen in fit must be on the same time grid as in fit, {calendar.freq!r} through "
-            f"{calendar.format(int(state.series.last[rows[series_number]]))}; not on it: series "
+            f"{calendar.format(int(state.series.last[series_index[series_number]]))}; not on it: series "
             f"{panel.series.labels(off_grid)}, with the last row of {panel.series.label(series_number)} at "
             f"{calendar.format(int(panel.series.last[series_number]))}.",
             hint="Shift the timestamps, or fit again.",

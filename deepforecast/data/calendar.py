@@ -265,7 +265,7 @@ def timestamps_at(calendar: Calendar, positions: Ints) -> Timestamps:
     return Timestamps(local_time, np.arange(positions.size)[rows], PER_DAY.get(calendar.time.unit, 1))
 
 
-def infer(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
+def infer_frequency(timestamps: Ints, indptr: Ints, time: TimeType) -> Frequency | None:
     """Infer the frequency of the sorted timestamps of a ragged panel.
 
     Returns None if less than half of the rows are one step after the previous one. Daily data
@@ -311,7 +311,7 @@ def may_be_business_days(frequency: Frequency, timestamps: Ints, indptr: Ints, t
 
 
 def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequency, Ints] | None:
-    """If `infer` fails: the frequency of nearly all timestamps and the rows off its grid.
+    """If `infer_frequency` fails: the frequency of nearly all timestamps and the rows off its grid.
 
     Returns None if these are more than a share of MAX_OFF_GRID_SHARE.
     """
@@ -322,7 +322,7 @@ def find_off_grid(timestamps: Ints, indptr: Ints, time: TimeType) -> tuple[Frequ
         if 0 < len(rows) <= MAX_OFF_GRID_SHARE * len(timestamps):
             on_grid = np.ones(len(timestamps), dtype=bool)
             on_grid[rows] = False
-            frequency = infer(timestamps[on_grid], np.unique(np.append(0, np.cumsum(on_grid))[indptr]), time)
+            frequency = infer_frequency(timestamps[on_grid], np.unique(np.append(0, np.cumsum(on_grid))[indptr]), time)
             if frequency is not None:
                 return frequency, rows
     return None

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import may_be_business_days
-from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.columns import Columns, resolve_columns
 from deepforecast.data.covariates import leaking_columns
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.frequency import seasons
@@ -208,14 +208,14 @@ def fill_gaps(
             f"`fill` must be one of {format_list(METHODS)} or None, got {format_value(fill)}.", parameter="fill", value=fill
         )
     table = frames.to_narwhals(frame)
-    declared = resolve(columns, table.columns, frame=table.to_native()).covariates
+    declared = resolve_columns(columns, table.columns, frame=table.to_native()).covariates
     text_covariates = [
         name
         for name, dtype in table.schema.items()
         if name in declared and not dtype.is_numeric() and dtype not in (nw.Categorical, nw.Enum)
     ]
     with_categories = table.with_columns(nw.col(name).cast(nw.String).cast(nw.Categorical) for name in text_covariates)
-    panel = Panel.from_frame(with_categories.to_native(), columns=columns, freq=freq, allow_empty=True)
+    panel = Panel.from_frame(with_categories.to_native(), columns=columns, freq=freq, allow_all_missing=True)
     names = panel.series.columns
     source = _source_rows(read_keys(frames.read_table(table.to_native()), names), panel)
     first_source = source[np.repeat(panel.indptr[:-1], panel.lengths)]
@@ -241,7 +241,7 @@ def _source_rows(keys: Keys, panel: Panel) -> Ints:
 def _read_rows(frame: Frame, columns: Any) -> tuple[Keys, Floats]:
     """The sorted keys, with duplicates, and targets of a frame; `DataError` if they cannot be read."""
     table = frames.read_table(frame)
-    names = resolve(columns, table.columns, frame=table.native)
+    names = resolve_columns(columns, table.columns, frame=table.native)
     if not len(table.native):
         raise empty_frame_error()
     keys = read_keys(table, names, report=None)
@@ -255,8 +255,8 @@ def _series_frame(keys: Keys, y: Floats, gaps: Any) -> Frame:
     counted = {"duplicates": keys.is_duplicate, "missing": np.isnan(y), "infinite": np.isinf(y), "zeros": y == 0}
     statistics: dict[str, Any] = {
         "rows": np.diff(keys.indptr),
-        "start": key_columns.time_series("start", keys.timestamps[first_rows], keys.time, keys.library),
-        "end": key_columns.time_series("end", keys.timestamps[last_rows], keys.time, keys.library),
+        "start": key_columns.time_column("start", keys.timestamps[first_rows], keys.time, keys.library),
+        "end": key_columns.time_column("end", keys.timestamps[last_rows], keys.time, keys.library),
         "gaps": gaps,
         **{name: np.add.reduceat(rows.astype(np.int64), first_rows) for name, rows in counted.items()},
         "min": np.fmin.reduceat(finite, first_rows),

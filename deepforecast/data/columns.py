@@ -123,7 +123,7 @@ def _refuse_several_ids(id_names: Any, frame: Frame = None) -> None:
 DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
 
 
-def resolve(
+def resolve_columns(
     columns_argument: Columns | Mapping[str, Any] | None,
     names: Sequence[str],
     target: bool = True,

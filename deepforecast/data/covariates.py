@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.data import frames
-from deepforecast.data.columns import resolve, warn_undeclared
+from deepforecast.data.columns import resolve_columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.errors import DataError, format_list, format_value, pluralize, warn
@@ -198,7 +198,7 @@ def read_future_covariates(
         )
     table = frames.read_table(future, "future frame")
     roles = {role: getattr(series.columns, role) for role in ("id", "time", "target")}
-    names = resolve(roles | {"future": tuple(categories_by_name)}, table.columns, target=False, what="future frame")
+    names = resolve_columns(roles | {"future": tuple(categories_by_name)}, table.columns, target=False, what="future frame")
     warn_undeclared([name for name in table.columns if name not in (*series.columns.all, *categories_by_name)], undeclared)
     if not len(table.native):
         raise DataError("The future frame cannot be empty.", hint=f"Pass {expected} for {horizon}; {EXPECTED_ROWS_HINT}.")

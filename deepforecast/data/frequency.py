@@ -56,13 +56,13 @@ class Frequency(NamedTuple):
         return f"{self.base}-{self.anchor}" if self.anchor else self.base
 
 
-def parse(freq: Any) -> Frequency:
+def parse_frequency(freq: Any) -> Frequency:
     """Parse a frequency: an alias, a pandas offset, a duration or a positive integer.
 
     Examples
     --------
-    >>> str(parse("H")), str(parse("3M")), str(parse("1d")), str(parse("Q")), parse(5).n
-    ('h', '3ME', 'D', 'QE-DEC', 5)
+    >>> [str(parse_frequency(text)) for text in ("H", "3M", "1d", "Q")], parse_frequency(5).n
+    (['h', '3ME', 'D', 'QE-DEC'], 5)
     """
     if isinstance(freq, Frequency):
         return freq
@@ -111,7 +111,7 @@ def season_length(frequency: Frequency) -> int:
 
     Examples
     --------
-    >>> [season_length(parse(f)) for f in ("15min", "30min", "h", "D", "B", "W", "MS", "QE", "YE", "2h", "3MS")]
+    >>> [season_length(parse_frequency(f)) for f in ("15min", "30min", "h", "D", "B", "W", "MS", "QE", "YE", "2h", "3MS")]
     [96, 48, 24, 7, 5, 52, 12, 4, 1, 12, 4]
     """
     lengths = seasons(frequency)

@@ -74,7 +74,7 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     return np.ascontiguousarray(integers, dtype=np.int64), TimeType(unit, zone, dtype_text)
 
 
-def time_series(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
+def time_column(name: str, timestamps: Ints, time: TimeType, backend: str) -> nw.Series[Any]:
     """int64 timestamps as a narwhals series of the original type."""
     column = time_values(name, timestamps, time, backend)
     if isinstance(column, np.ndarray):

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames, key_columns
-from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer, nominal_local_time
+from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer_frequency, nominal_local_time
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, Table
-from deepforecast.data.frequency import GRIDS, OFF_GRID, parse, point_numbers
+from deepforecast.data.frequency import GRIDS, OFF_GRID, parse_frequency, point_numbers
 from deepforecast.data.key_columns import SINGLE_RUN, Runs, TimeType, find_runs
 from deepforecast.errors import DataError, DeepForecastError, format_list, format_value, pluralize, raise_error
 
@@ -23,7 +23,7 @@ MAX_CHECKED_SERIES = 20  # number of series whose frequency is inferred separate
 
 
 class Keys(NamedTuple):
-    """The sorted (id, time) pairs.
+    """The sorted (id, time) pairs: `ids` has one entry per series, `timestamps` one per row.
 
     `order` is the permutation of the frame's rows, None if they are sorted; series i has the sorted
     rows `indptr[i]` to `indptr[i + 1]`. `what` names the frame in messages.
@@ -78,9 +78,9 @@ class Keys(NamedTuple):
         """The series of sorted rows and the first timestamp, for messages."""
         has_several_series = self.series_of(rows[0]) != self.series_of(rows[-1])
         series_text = f" (series {self.label(self.series_of(rows[0]))})" if has_several_series else ""
-        return f"{self.labels(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
+        return f"{self.labels_of_rows(rows)}, first at {self.format_timestamp(rows[0])}{series_text}"
 
-    def id_texts(self, rows: Ints) -> tuple[str, ...]:
+    def id_texts_of_rows(self, rows: Ints) -> tuple[str, ...]:
         """The ids of the series of sorted rows as text, for errors."""
         series = self._series_with(rows)
         if self.ids is None:
@@ -91,7 +91,7 @@ class Keys(NamedTuple):
         """The numbers of the series of sorted rows."""
         return np.unique(np.searchsorted(self.indptr, rows, side="right") - 1)
 
-    def labels(self, rows: Ints) -> str:
+    def labels_of_rows(self, rows: Ints) -> str:
         """The first few series of sorted rows and their number, for messages."""
         series = self._series_with(rows)
         return format_list([self.label(int(series_number)) for series_number in series[:5]], len(series))
@@ -107,7 +107,7 @@ class Keys(NamedTuple):
         else:
             if freq is None and not self.time.unit:
                 _refuse_dates_as_integers(self)
-            frequency = infer(timestamps, self.indptr, self.time) if freq is None else parse(freq)
+            frequency = infer_frequency(timestamps, self.indptr, self.time) if freq is None else parse_frequency(freq)
             if frequency is None:
                 raise _no_frequency_error(self)
             calendar = calendars.make_calendar(frequency, self.time, timestamps[:2], self.names.time)
@@ -125,7 +125,7 @@ class Keys(NamedTuple):
 def read_keys(table: Table, names: Columns, what: str = "frame", report: Report | None = raise_error) -> Keys:
     """Read and sort the id and time columns; missing ids or timestamps raise `DataError`.
 
-    Duplicates are reported and left out; None: they are kept.
+    Duplicates are reported and left out; with report=None they are kept.
     """
     time_column = table.native[names.time]
     dtype = getattr(time_column, "dtype", None)
@@ -149,10 +149,10 @@ def read_keys(table: Table, names: Columns, what: str = "frame", report: Report 
     keys = Keys(names, table.library, ids, order, indptr, timestamps, time_type, what)
     if report is None or not (timestamps[1:] == timestamps[:-1]).any():
         return keys
-    return _without_duplicates(keys, report)
+    return _report_and_drop_duplicates(keys, report)
 
 
-def _without_duplicates(keys: Keys, report: Report) -> Keys:
+def _report_and_drop_duplicates(keys: Keys, report: Report) -> Keys:
     """The keys without rows that repeat the timestamp of the previous one; these are reported."""
     is_duplicate = keys.is_duplicate
     rows = np.flatnonzero(is_duplicate)
@@ -257,7 +257,7 @@ def _no_frequency_error(keys: Keys) -> DataError:
     if lengths.max() < 2:
         series_text = "the frame has" if keys.ids is None else f"series {keys.label(0)} has"
         if len(lengths) > 1:
-            series_text = f"all {len(lengths)} series ({keys.labels(keys.indptr[:-1])}) have"
+            series_text = f"all {len(lengths)} series ({keys.labels_of_rows(keys.indptr[:-1])}) have"
         return DataError(
             f"`freq` cannot be inferred from fewer than 2 rows; {series_text} 1.",
             hint="Pass freq, e.g. freq='D', or longer series.",
@@ -270,9 +270,9 @@ def _no_frequency_error(keys: Keys) -> DataError:
         return DataError(
             f"The timestamps of column {time} must be regularly spaced in each series; nearly all follow "
             f"freq={_format_frequency(frequency)}, but {keys.describe_row(int(rows[0]))} does not "
-            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels(rows)}).",
+            f"({pluralize(len(rows), 'timestamp')} in all, in series {keys.labels_of_rows(rows)}).",
             hint="Correct these timestamps, or resample irregular events.",
-            series=keys.id_texts(rows),
+            series=keys.id_texts_of_rows(rows),
             problem=f"off the grid of {str(frequency)!r}",
             count=len(rows),
             where=keys.where(rows),
@@ -312,7 +312,7 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         off_grid = np.flatnonzero((gaps % calendar.step != 0) | (gaps < 0)) + 1
     if not len(off_grid):
         return
-    inferred = infer(keys.timestamps, keys.indptr, keys.time)
+    inferred = infer_frequency(keys.timestamps, keys.indptr, keys.time)
     inferred_text = ""
     if inferred is not None and str(inferred) != calendar.freq:
         inferred_text = f" The data look like freq={_format_frequency(inferred)}."
@@ -321,9 +321,9 @@ def _check_grid(keys: Keys, calendar: Calendar, position: Ints, gaps: Ints) -> N
         f"Every timestamp of the {keys.what} must be on the grid of "
         f"freq={_format_frequency(calendar.frequency)}{time_of_day}, but "
         f"{keys.describe_row(int(off_grid[0]))} is not ({pluralize(len(off_grid), 'timestamp')} in "
-        f"all, in series {keys.labels(off_grid)}).{inferred_text}",
+        f"all, in series {keys.labels_of_rows(off_grid)}).{inferred_text}",
         hint="Pass the right freq, or correct the timestamps.",
-        series=keys.id_texts(off_grid),
+        series=keys.id_texts_of_rows(off_grid),
         problem=f"off the grid of {str(calendar.frequency)!r}",
         count=len(off_grid),
         where=keys.where(off_grid),
@@ -374,7 +374,7 @@ def _check_not_coarser(keys: Keys, calendar: Calendar, gaps: Ints, freq: Any) ->
     suspects = np.flatnonzero(may_be_coarser)
     for series_number in suspects[:MAX_CHECKED_SERIES]:
         rows = slice(int(keys.indptr[series_number]), int(keys.indptr[series_number + 1]))
-        inferred = infer(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
+        inferred = infer_frequency(keys.timestamps[rows], np.array([0, rows.stop - rows.start]), keys.time)
         if inferred is not None:
             source = "as in the other series" if freq is None else "as passed"
             raise DataError(

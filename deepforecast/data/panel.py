@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from deepforecast.data import covariates, frames, key_columns
 from deepforecast.data.calendar import Calendar
-from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.columns import Columns, resolve_columns
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints, Table
 from deepforecast.data.frequency import seasons
@@ -39,12 +39,12 @@ def check_values(y: Floats, keys: Keys, may_be_empty: bool, report: Report) -> F
         report(
             DataError(
                 f"Every series must have at least one value in column {target}; all values are missing in "
-                f"series {keys.labels(keys.indptr[empty])}.",
+                f"series {keys.labels_of_rows(keys.indptr[empty])}.",
                 hint="Drop these series, or set on_failure='fallback' or 'drop'.",
-                series=keys.id_texts(keys.indptr[empty]),
+                series=keys.id_texts_of_rows(keys.indptr[empty]),
                 problem="all missing",
                 count=len(empty),
-                where=keys.labels(keys.indptr[empty]) if keys.ids is not None else "the series",
+                where=keys.labels_of_rows(keys.indptr[empty]) if keys.ids is not None else "the series",
             )
         )
     return y
@@ -226,7 +226,7 @@ class Series:
     def time_column(self, positions: Ints) -> Any:
         """Positions as a column of the original time type."""
         timestamps = self.calendar.timestamps(positions)
-        return key_columns.time_series(self.columns.time, timestamps, self.calendar.time, self.library)
+        return key_columns.time_column(self.columns.time, timestamps, self.calendar.time, self.library)
 
 
 def ended_early(last: Ints, calendar: Calendar, steps: int = 1) -> Ints:
@@ -266,7 +266,7 @@ class Panel:
         freq: Any = None,
         static: Frame | None = None,
         calendar: Calendar | None = None,
-        allow_empty: bool = False,
+        allow_all_missing: bool = False,
         report: Report = raise_error,
     ) -> Panel:
         """Validate, sort and flatten a long frame.
@@ -274,11 +274,11 @@ class Panel:
         The frame is never modified and copied only if necessary.
 
         `calendar` is that of an earlier panel which the rows continue; it replaces `freq`. With it, or with
-        `allow_empty`, a series may have no values. `report` receives the errors: it raises them, or collects them,
+        `allow_all_missing`, a series may have no values. `report` receives the errors: it raises them, or collects them,
         and then the panel lacks what is invalid; errors without which there is no panel are raised.
         """
         table = frames.read_table(frame)
-        names = resolve(columns, table.columns, frame=table.native)
+        names = resolve_columns(columns, table.columns, frame=table.native)
         if not len(table.native):
             raise empty_frame_error()
         keys = read_keys(table, names, report=report)
@@ -289,7 +289,7 @@ class Panel:
         with np.errstate(all="ignore"):
             is_finite = bool(np.isfinite(y.sum()))  # NaN or infinite if any value is
         if not is_finite:
-            y = check_values(y, keys, allow_empty or calendar is not None, report)
+            y = check_values(y, keys, allow_all_missing or calendar is not None, report)
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
             try:

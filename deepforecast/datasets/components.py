@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.data.frequency import Frequency, parse, seasons
+from deepforecast.data.frequency import Frequency, parse_frequency, seasons
 from deepforecast.datasets.recipe import COVARIATES, CategoryEffects, Recipe
 from deepforecast.errors import ParameterError, format_value
 
@@ -60,7 +60,7 @@ def make_timeline(freq: Any, start: Any, length: int) -> Timeline:
     """Create `length` timestamps of a frequency."""
     import pandas as pd
 
-    frequency = parse(freq)
+    frequency = parse_frequency(freq)
     if not frequency.base:
         first = 1 if start is None else start
         if isinstance(first, bool) or not isinstance(first, numbers.Integral):

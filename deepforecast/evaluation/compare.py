@@ -192,7 +192,7 @@ def compare(
     candidates = [model.clone(on_failure=on_failure) for model in requested]
     names = [model.name for model in candidates]
     frame, tolerant = materialize(frame), on_failure != "raise"
-    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
+    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_all_missing=tolerant)
     levels, n_jobs = validate_levels(level), validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)
     plan = replace(_with_min_observations(plan, candidates, panel, levels), skips_short=tolerant)

@@ -121,7 +121,7 @@ def cross_validate(
     options = validate_options(options)
     candidates = [with_seed(model, options.seed) for model in validate_models(models, horizon)]
     tolerant = all(model.on_failure != "raise" for model in candidates)
-    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_empty=tolerant)
+    panel = Panel.from_frame(frame, columns=columns, freq=freq, static=static, allow_all_missing=tolerant)
     warn_undeclared(panel.undeclared)
     n_jobs = validate_n_jobs(n_jobs)
     plan = make_plan(candidates, panel, options, n_windows=n_windows, step_size=step_size, gap=gap)

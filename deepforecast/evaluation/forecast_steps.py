@@ -8,10 +8,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import calendar as calendars
-from deepforecast.data.calendar import Calendar, infer
+from deepforecast.data.calendar import Calendar, infer_frequency
 from deepforecast.data.columns import STEP
 from deepforecast.data.frames import Ints
-from deepforecast.data.frequency import parse
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.errors import DataError
 from deepforecast.evaluation.forecast_rows import ForecastRows
 from deepforecast.evaluation.timestamp_units import calendar_positions
@@ -67,7 +67,7 @@ def _infer_calendar(forecast_rows: ForecastRows, freq: Any) -> Calendar:
     if forecast_rows.cutoffs is not None:  # prepend to each forecast its cutoff
         timestamps = np.insert(timestamps, bounds[:-1], forecast_rows.cutoffs.timestamps)
         bounds = bounds + np.arange(len(bounds))
-    frequency = infer(timestamps, bounds, forecast_rows.time) if freq is None else parse(freq)
+    frequency = infer_frequency(timestamps, bounds, forecast_rows.time) if freq is None else parse_frequency(freq)
     if frequency is None:
         raise DataError(
             f"The frequency, in which steps are counted, cannot be inferred from column {forecast_rows.names.time}.",

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from deepforecast.data import frames
-from deepforecast.data.columns import STEP, Columns, declared_covariates, key_roles, resolve
+from deepforecast.data.columns import STEP, Columns, declared_covariates, key_roles, resolve_columns
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import DataError, ParameterError, format_list
 from deepforecast.evaluation.actual_values import read_actuals
@@ -210,4 +210,4 @@ def _resolve_columns(columns: Any, table_columns: Sequence[str], actual: Frame |
     if isinstance(roles, dict) and "target" not in roles:
         candidates = table_columns if actual is None else frames.to_narwhals(actual, "actual frame").columns
         roles["target"] = next((name for name in ("y", "target") if name in candidates), "y")
-    return resolve(roles, table_columns, target=False, what="frame of forecasts"), declared_covariates(columns)
+    return resolve_columns(roles, table_columns, target=False, what="frame of forecasts"), declared_covariates(columns)

@@ -65,7 +65,7 @@ def read_training(train: Frame, forecast_rows: ForecastRows, freq: Any, season_l
     """Read the training frame, which must have all series of the forecasts."""
     names = forecast_rows.names
     panel = Panel.from_frame(
-        train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq, allow_empty=True
+        train, columns={"id": names.id, "time": names.time, "target": names.target}, freq=freq, allow_all_missing=True
     )
     train_series = (
         np.zeros(1, np.int64)

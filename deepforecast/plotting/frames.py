@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from deepforecast.data import frames as door
-from deepforecast.data.columns import CUTOFF, declared_covariates, key_roles, resolve
+from deepforecast.data.columns import CUTOFF, declared_covariates, key_roles, resolve_columns
 from deepforecast.errors import DataError, format_list, format_value
 from deepforecast.plotting import inputs
 from deepforecast.plotting.chart import Array, Axis, finite
@@ -131,7 +131,7 @@ def open_frame(frame: Any, description: str, columns: Any = None, target: bool =
             f"{format_list(opened.columns, max_shown=10)}."
         )
     try:
-        names = resolve(key_roles(columns), opened.columns, target=target)
+        names = resolve_columns(key_roles(columns), opened.columns, target=target)
     except DataError as error:
         if description not in NO_TARGET_HINTS:
             raise

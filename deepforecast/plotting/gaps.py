@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepforecast.data.calendar import Calendar, infer, make_calendar
+from deepforecast.data.calendar import Calendar, infer_frequency, make_calendar
 from deepforecast.data.frequency import OFF_GRID
 from deepforecast.data.key_columns import TimeType
 from deepforecast.plotting.chart import Array
@@ -28,7 +28,7 @@ class TimeSteps:
         if len(raw) < 2:
             return cls(None, np.inf)
         time = TimeType("us", zone, "datetime64[us]") if stamps.dtype.kind == "M" else TimeType("", None, "int64")
-        frequency = infer(raw, np.array([0, len(raw)]), time)
+        frequency = infer_frequency(raw, np.array([0, len(raw)]), time)
         calendar = None if frequency is None else make_calendar(frequency, time, raw)
         return cls(calendar, float(np.median(np.diff(raw))))
 

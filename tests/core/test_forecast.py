@@ -118,7 +118,7 @@ def test_the_number_of_samples_is_called_by_its_name(samples: Any) -> None:
 
 def test_predict_without_any_horizon_is_refused() -> None:
     with pytest.raises(
-        ParameterError, match=r"`horizon` must be set, as Naive was constructed without a horizon\. Pass predict"
+        ParameterError, match=r"`horizon` must be set, as Naive was constructed without a horizon\. Pass horizon="
     ):
         Naive().fit(FRAME).predict()
     assert len(Naive().fit(FRAME).predict(np.int8(3))) == 3

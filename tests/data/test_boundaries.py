@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import check
-from deepforecast.data.calendar import infer
+from deepforecast.data.calendar import infer_frequency
 from deepforecast.data.key_columns import TimeType
 from tests.frames import D, joined
 
@@ -21,9 +21,9 @@ def looks_like(freq: Any, gaps: list[int], tz: str | None = None) -> str:
     """The frequency found for a series of which some rows are there, `gaps` steps apart."""
     places = np.cumsum([0, *gaps])
     if isinstance(freq, int):
-        return str(infer(freq * places, np.array([0, len(places)]), TimeType("")))
+        return str(infer_frequency(freq * places, np.array([0, len(places)]), TimeType("")))
     index = pd.date_range("2024-01-01", periods=places[-1] + 1, freq=freq, unit="us", tz=tz)
-    return str(infer(np.array(index.asi8)[places], np.array([0, len(places)]), TimeType("us", tz)))
+    return str(infer_frequency(np.array(index.asi8)[places], np.array([0, len(places)]), TimeType("us", tz)))
 
 
 @pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
@@ -38,7 +38,7 @@ def test_half_of_the_neighbours_of_all_series_together() -> None:
     sparse, dense = np.cumsum([0, *FEWER]), np.arange(3)
     for series, found in (([sparse, sparse, dense], "5"), ([sparse, sparse, sparse, dense], "None")):  # 20 of 40, 29 of 59
         indptr = np.cumsum([0, *(len(one) for one in series)])
-        assert str(infer(5 * np.concatenate(series), indptr, TimeType(""))) == found
+        assert str(infer_frequency(5 * np.concatenate(series), indptr, TimeType(""))) == found
 
 
 @pytest.mark.parametrize(("freq", "season"), [("D", 7), ("B", 5), ("h", 24), ("MS", 12), ("QS-JAN", 4)])

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deepforecast.data.calendar import Calendar, format_timestamp, make_calendar, nominal_local_time, to_absolute, to_local
-from deepforecast.data.frequency import OFF_GRID, parse, point_days, point_numbers
+from deepforecast.data.frequency import OFF_GRID, parse_frequency, point_days, point_numbers
 from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DataError
 from tests.frames import FREQUENCIES, ZONES
 
-GRID = [freq for freq in FREQUENCIES if parse(freq).base not in ("ms", "s", "min", "h", "D")]
+GRID = [freq for freq in FREQUENCIES if parse_frequency(freq).base not in ("ms", "s", "min", "h", "D")]
 CUSTOM = [
     pd.offsets.CustomBusinessDay(holidays=["2024-01-02", "1999-12-30"]),
     pd.offsets.CustomBusinessDay(weekmask="Sun Mon Tue Wed Thu"),
@@ -39,7 +39,7 @@ def stamps_of(freq: Any, start: str, periods: int, tz: str | None = None, unit: 
 def test_steps_are_those_of_pandas(freq: Any, start: str, unit: str) -> None:
     unit = "ms" if unit == "s" and freq == "ms" else "us" if freq == "5YS-JUL" else unit  # what can hold them
     raw, time = stamps_of(freq, start, 80, unit=unit)
-    calendar = make_calendar(parse(freq), time, raw[:2])
+    calendar = make_calendar(parse_frequency(freq), time, raw[:2])
     position = calendar.positions(raw)
     assert (np.diff(position) == calendar.step).all()
     np.testing.assert_array_equal(calendar.timestamps(position), raw)
@@ -52,7 +52,7 @@ def test_steps_are_those_of_pandas(freq: Any, start: str, unit: str) -> None:
 @pytest.mark.parametrize("start", ["2018-02-10", "2018-10-28 00:00", "2024-03-28 02:30", "2024-11-01"])
 def test_local_time_over_changes_of_clocks(freq: str, tz: str, start: str) -> None:
     raw, time = stamps_of(freq, start, 60, tz)
-    calendar = make_calendar(parse(freq), time, raw[:2])
+    calendar = make_calendar(parse_frequency(freq), time, raw[:2])
     position = calendar.positions(raw)
     assert (np.diff(position) == calendar.step).all()
     np.testing.assert_array_equal(calendar.timestamps(calendar.next_positions(position[:1], 59))[0], raw[1:])
@@ -60,7 +60,7 @@ def test_local_time_over_changes_of_clocks(freq: str, tz: str, start: str) -> No
 
 @given(st.sampled_from(GRID), st.integers(-400_000, 400_000))
 def test_grid_points_have_one_number_and_back(freq: str, number: int) -> None:
-    frequency = parse(freq)
+    frequency = parse_frequency(freq)
     days = point_days(frequency, np.array([number, number + 1]))
     assert days[1] > days[0]
     np.testing.assert_array_equal(point_numbers(frequency, days), [number, number + 1])
@@ -87,13 +87,13 @@ def test_caller_s_stamps_are_not_written_to() -> None:
     for freq, tz in (("MS", None), ("MS", "Europe/Berlin"), ("D", "America/Sao_Paulo"), ("D", None)):
         raw, time = stamps_of(freq, "2018-11-01", 9, tz)
         raw.flags.writeable = False
-        calendar = make_calendar(parse(freq), time, raw[:2])
+        calendar = make_calendar(parse_frequency(freq), time, raw[:2])
         calendar.timestamps(calendar.next_positions(calendar.positions(raw)[-1:], 3))
 
 
 def test_off_the_grid() -> None:
     raw, time = stamps_of("MS", "2024-01-01", 4)
-    calendar = make_calendar(parse("MS"), time, raw)
+    calendar = make_calendar(parse_frequency("MS"), time, raw)
     hour = 3_600_000_000_000
     wrong = raw + np.array([0, hour, 24 * hour, -1])
     assert (calendar.positions(wrong) == OFF_GRID).tolist() == [False, True, True, True]
@@ -105,7 +105,7 @@ def test_off_the_grid() -> None:
 def test_time_that_cannot_be_held_is_refused(freq: str, tz: str | None) -> None:
     raw, time = stamps_of(freq, "2000-01-03", 3, tz)
     raw = raw if freq in ("D", "h") else stamps_of(freq, "2000-01-01", 3, tz)[0]
-    calendar = make_calendar(parse(freq), time, raw)
+    calendar = make_calendar(parse_frequency(freq), time, raw)
     last = calendar.positions(raw)[-1:]
     with pytest.raises(DataError, match=r"coarser unit"):
         calendar.timestamps(calendar.next_positions(last, 3_000_000 if freq != "YS-JAN" else 300))
@@ -113,14 +113,14 @@ def test_time_that_cannot_be_held_is_refused(freq: str, tz: str | None) -> None:
 
 def test_refuses_what_does_not_go_together() -> None:
     with pytest.raises(DataError, match=r"`freq` must match the time column when.*int64"):
-        make_calendar(parse("D"), TimeType(""), 0, "when")
+        make_calendar(parse_frequency("D"), TimeType(""), 0, "when")
     with pytest.raises(DataError, match=r"`freq` must match the time column when.*datetime64"):
-        make_calendar(parse(1), TimeType("ns", None, "datetime64[ns]"), 0, "when")
+        make_calendar(parse_frequency(1), TimeType("ns", None, "datetime64[ns]"), 0, "when")
     with pytest.raises(DataError, match=r"whole multiple of the unit.*finer"):
-        make_calendar(parse("h"), TimeType("D", None, "date32"), 0)
+        make_calendar(parse_frequency("h"), TimeType("D", None, "date32"), 0)
     with pytest.raises(DataError, match=r"finer"):
-        make_calendar(parse("1500us"), TimeType("ms"), 0)
-    assert make_calendar(parse("2000us"), TimeType("ms"), 0).step == 2
+        make_calendar(parse_frequency("1500us"), TimeType("ms"), 0)
+    assert make_calendar(parse_frequency("2000us"), TimeType("ms"), 0).step == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_refuses_what_does_not_go_together() -> None:
 )
 def test_periods_as_the_data_lie(said: str, day: str, found: str) -> None:
     raw = int(np.datetime64(day, "s").astype(np.int64))
-    assert make_calendar(parse(said), TimeType("s"), raw).freq == found
+    assert make_calendar(parse_frequency(said), TimeType("s"), raw).freq == found
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_stamps_as_text(raw: int, time: TimeType, text: str) -> None:
 
 def test_text_of_a_position() -> None:
     raw, time = stamps_of("ME", "2024-01-31", 2)
-    calendar = make_calendar(parse("ME"), time, raw)
+    calendar = make_calendar(parse_frequency("ME"), time, raw)
     assert calendar.format(int(calendar.positions(raw)[1])) == "2024-02-29"
-    assert calendar == Calendar(parse("ME"), time, 1)
+    assert calendar == Calendar(parse_frequency("ME"), time, 1)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +172,6 @@ def test_text_of_a_position() -> None:
     ids=["a holiday and a Saturday", "Friday and Saturday"],
 )
 def test_days_off_of_a_calendar_of_the_callers_own(offset: Any, days: list[str], off: list[bool]) -> None:
-    numbers = point_numbers(parse(offset), np.array(days, dtype="M8[D]").view(np.int64))
+    numbers = point_numbers(parse_frequency(offset), np.array(days, dtype="M8[D]").view(np.int64))
     assert (numbers == OFF_GRID).tolist() == off
     assert np.diff(numbers[~np.array(off)]).tolist() == [1]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.calendar import find_off_grid, infer, make_calendar, unique_times
-from deepforecast.data.frequency import parse
+from deepforecast.data.calendar import find_off_grid, infer_frequency, make_calendar, unique_times
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.key_columns import TimeType
 from tests.frames import FREQUENCIES, ZONES
 
@@ -31,12 +31,12 @@ def panel_of(freq: str, lengths: list[int], starts: list[str], holes: float, tz:
 @pytest.mark.parametrize("freq", FREQUENCIES)
 @pytest.mark.parametrize("tz", ZONES)
 def test_finds_every_frequency(freq: str, tz: str | None) -> None:
-    if tz is not None and parse(freq).base in ("h", "min", "s", "ms"):
+    if tz is not None and parse_frequency(freq).base in ("h", "min", "s", "ms"):
         index = pd.date_range("2024-03-30", periods=80, freq=freq, tz=tz, unit="us")
         raw, indptr, time = np.array(index.asi8), np.array([0, 80]), TimeType("us", tz)
     else:
         raw, indptr, time = panel_of(freq, [80], ["2018-01-30"], 0.0, tz, 0)
-    assert str(infer(raw, indptr, time)) == freq
+    assert str(infer_frequency(raw, indptr, time)) == freq
 
 
 @given(
@@ -47,23 +47,23 @@ def test_finds_every_frequency(freq: str, tz: str | None) -> None:
 )
 def test_finds_it_with_holes_and_several_series(freq: str, tz: str | None, holes: float, seed: int) -> None:
     # series of one frequency; where the frequency has phases (2D, 2MS) each may have its own
-    anchored = parse(freq).base in ("ms", "s", "min", "h", "D", "MS", "ME", "BMS")
+    anchored = parse_frequency(freq).base in ("ms", "s", "min", "h", "D", "MS", "ME", "BMS")
     starts = ["2020-01-06", "2020-02-02" if anchored else "2020-01-06", "2021-03-01"]
     raw, indptr, time = panel_of(freq, [50, 41, 60], starts, holes, tz, seed)
-    assert str(infer(raw, indptr, time)) == freq
+    assert str(infer_frequency(raw, indptr, time)) == freq
 
 
 @pytest.mark.parametrize("freq", ["D", "B", "W-WED", "MS", "ME", "QS-JAN", "YE-DEC"])
 @pytest.mark.parametrize("tz", ZONES[2:])
 def test_finds_it_with_holes_over_changes_of_clocks(freq: str, tz: str) -> None:
     raw, indptr, time = panel_of(freq, [120, 80], ["2018-01-30", "2019-02-25"], 0.2, tz, 3)
-    assert str(infer(raw, indptr, time)) == freq
+    assert str(infer_frequency(raw, indptr, time)) == freq
 
 
 @pytest.mark.parametrize("freq", ["24h", "48h"])
 def test_a_day_of_absolute_time_is_24_hours(freq: str) -> None:
     index = pd.date_range("2024-03-01", periods=60, freq=freq, tz="Europe/Berlin", unit="us")
-    assert str(infer(np.array(index.asi8), np.array([0, 60]), TimeType("us", "Europe/Berlin"))) == freq
+    assert str(infer_frequency(np.array(index.asi8), np.array([0, 60]), TimeType("us", "Europe/Berlin"))) == freq
 
 
 @pytest.mark.parametrize("freq", ["B", "W-WED", "MS", "BME", "QE-NOV", "D"])
@@ -71,8 +71,8 @@ def test_a_day_of_absolute_time_is_24_hours(freq: str) -> None:
 def test_stamps_that_repeat_from_series_to_series(freq: str, tz: str | None) -> None:
     raw, indptr, time = panel_of(freq, [60] * 200, ["2018-01-30"] * 200, 0.1, tz, 5)
     assert len(unique_times(raw)[0]) == 60
-    assert str(infer(raw, indptr, time)) == freq
-    calendar = make_calendar(parse(freq), time, raw[:2])
+    assert str(infer_frequency(raw, indptr, time)) == freq
+    calendar = make_calendar(parse_frequency(freq), time, raw[:2])
     np.testing.assert_array_equal(calendar.timestamps(calendar.positions(raw)), raw)
     assert len(unique_times(np.arange(20_000))[0]) == 20_000
 
@@ -81,20 +81,20 @@ def test_weekdays_are_business_days_and_days_with_holes_are_days() -> None:
     days = pd.date_range("2024-01-01", periods=70, freq="D")
     weekdays = np.array(days[days.day_of_week < 5].as_unit("us").asi8)
     time = TimeType("us")
-    assert str(infer(weekdays, np.array([0, 50]), time)) == "B"
-    assert str(infer(np.delete(weekdays, [7, 19, 30]), np.array([0, 47]), time)) == "B"
+    assert str(infer_frequency(weekdays, np.array([0, 50]), time)) == "B"
+    assert str(infer_frequency(np.delete(weekdays, [7, 19, 30]), np.array([0, 47]), time)) == "B"
     every = np.array(days.as_unit("us").asi8)
-    assert str(infer(np.delete(every, [7, 19, 30]), np.array([0, 67]), time)) == "D"
-    assert str(infer(weekdays[:5], np.array([0, 5]), time)) == "D"  # Monday to Friday: nobody could tell
-    assert str(infer(weekdays[:5:2], np.array([0, 3]), TimeType("us", "Asia/Tokyo"))) == "2D"
-    assert str(infer(weekdays[[0, 1, 4, 8, 9]], np.array([0, 5]), time)) == "B"  # as many steps of one kind as of the other
+    assert str(infer_frequency(np.delete(every, [7, 19, 30]), np.array([0, 67]), time)) == "D"
+    assert str(infer_frequency(weekdays[:5], np.array([0, 5]), time)) == "D"  # Monday to Friday: nobody could tell
+    assert str(infer_frequency(weekdays[:5:2], np.array([0, 3]), TimeType("us", "Asia/Tokyo"))) == "2D"
+    assert str(infer_frequency(weekdays[[0, 1, 4, 8, 9]], np.array([0, 5]), time)) == "B"  # as many steps of one kind as of the other
 
 
 def test_integers() -> None:
     time = TimeType("")
-    assert infer(np.array([0, 5, 10, 20]), np.array([0, 4]), time) == parse(5)
-    assert infer(np.array([3, 5, 7, 100, 102, 104]), np.array([0, 3, 6]), time) == parse(2)
-    assert infer(np.array([0, 5, 11, 13, 20]), np.array([0, 5]), time) is None
+    assert infer_frequency(np.array([0, 5, 10, 20]), np.array([0, 4]), time) == parse_frequency(5)
+    assert infer_frequency(np.array([3, 5, 7, 100, 102, 104]), np.array([0, 3, 6]), time) == parse_frequency(2)
+    assert infer_frequency(np.array([0, 5, 11, 13, 20]), np.array([0, 5]), time) is None
 
 
 @pytest.mark.parametrize(
@@ -110,20 +110,20 @@ def test_integers() -> None:
 )
 def test_none_where_it_cannot_tell(stamps: list[str], lengths: list[int]) -> None:
     raw = np.array(pd.DatetimeIndex(stamps).as_unit("us").asi8)
-    found = infer(raw, np.append(0, np.cumsum(lengths)), TimeType("us"))
+    found = infer_frequency(raw, np.append(0, np.cumsum(lengths)), TimeType("us"))
     assert found is None, found
 
 
 def test_series_of_one_row_beside_longer_ones() -> None:
     raw = np.array(pd.DatetimeIndex(["2024-01-01", "2024-01-01", "2024-01-02", "2024-01-03", "2020-05-05"]).as_unit("us").asi8)
-    assert str(infer(raw, np.array([0, 1, 4, 5]), TimeType("us"))) == "D"
+    assert str(infer_frequency(raw, np.array([0, 1, 4, 5]), TimeType("us"))) == "D"
 
 
 def test_stamps_are_not_written_to() -> None:
     for freq in ("D", "B", "MS", "W-MON"):
         raw, indptr, time = panel_of(freq, [30, 30], ["2024-01-01", "2024-01-01"], 0.1, "Europe/Berlin", 0)
         raw.flags.writeable = False
-        assert str(infer(raw, indptr, time)) == freq
+        assert str(infer_frequency(raw, indptr, time)) == freq
 
 
 @pytest.mark.parametrize("freq", ["D", "h", "15min", "W-SUN", "B", "MS", "BME", "QS-JAN", "YE-DEC"])
@@ -131,7 +131,7 @@ def test_stamps_are_not_written_to() -> None:
 def test_a_stamp_beside_the_grid_is_found(freq: str, zone: str | None) -> None:
     raw, indptr, time = panel_of(freq, [60, 40], ["2020-01-06", "2020-02-02"], 0.0, zone, 0)
     raw[[7, 83]] += 60_000_000  # a minute late
-    assert infer(raw, indptr, time) is None
+    assert infer_frequency(raw, indptr, time) is None
     found = find_off_grid(raw, indptr, time)
     assert found is not None
     assert found[1].tolist() == [7, 83]
@@ -142,7 +142,7 @@ def test_a_series_whose_grid_begins_elsewhere_is_not_beside_it() -> None:
     raw, indptr, time = panel_of("h", [10, *[60] * 5], ["2024-01-01"] * 6, 0.0, None, 0)
     minutes = np.repeat([5, 0, 10, 20, 30, 40], np.diff(indptr))
     raw = raw + minutes * 60_000_000
-    assert str(infer(raw, indptr, time)) == "h"
+    assert str(infer_frequency(raw, indptr, time)) == "h"
     raw[43] += 180_000_000
     found = find_off_grid(raw, indptr, time)
     assert found is not None

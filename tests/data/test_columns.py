@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import Naive
-from deepforecast.data.columns import Columns, resolve
+from deepforecast.data.columns import Columns, resolve_columns
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError
 from tests.frames import LIBRARIES, D, P, Stream, converted, follow_hint, plain
 
@@ -35,17 +35,17 @@ OTHER = ["item_id", "timestamp", "target"]
     ],
 )
 def test_keys_are_recognised(given: Any, names: list[str], keys: tuple[Any, ...]) -> None:
-    found = resolve(given, names)
+    found = resolve_columns(given, names)
     assert (found.id, found.time, found.target) == keys
 
 
 def test_roles() -> None:
     given = {"future": ["promo", "price"], "past": "load", "static": ("region",)}
-    found = resolve(given, [*HOUSE, "promo", "price", "load"])  # a static column may come in a frame of its own
+    found = resolve_columns(given, [*HOUSE, "promo", "price", "load"])  # a static column may come in a frame of its own
     assert found.covariates == ("promo", "price", "load", "region")
     assert found.all == ("unique_id", "ds", "y", "promo", "price", "load", "region")
-    assert resolve(Columns(**given), [*HOUSE, "promo", "price", "load"]) == found
-    assert resolve(found, [*HOUSE, "promo", "price", "load"]) == found
+    assert resolve_columns(Columns(**given), [*HOUSE, "promo", "price", "load"]) == found
+    assert resolve_columns(found, [*HOUSE, "promo", "price", "load"]) == found
     assert Columns(future={"b", "a"}).future == ("a", "b")  # type: ignore[arg-type]
     assert Columns(past=None) == Columns()  # type: ignore[arg-type]
 
@@ -62,7 +62,7 @@ def test_roles() -> None:
 )
 def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]) -> None:
     with pytest.raises(DataError) as caught:
-        resolve(given, names)
+        resolve_columns(given, names)
     assert all(word in str(caught.value) for word in words), caught.value
     assert ("reset_index" in str(caught.value)) == ("lacks ds" in str(caught.value))
 
@@ -71,9 +71,9 @@ def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
     with pytest.raises(
         DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"
     ):
-        resolve(None, ["day", *(f"shop {number}" for number in range(5))])
+        resolve_columns(None, ["day", *(f"shop {number}" for number in range(5))])
     with pytest.raises(DataError, match=r"to make it a column\.$"):
-        resolve(None, ["shop", "day", "sales"])
+        resolve_columns(None, ["shop", "day", "sales"])
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, "stream"])
@@ -131,13 +131,13 @@ def test_several_id_columns_without_a_frame() -> None:
 
 def test_a_frame_without_columns_has_none() -> None:
     with pytest.raises(DataError, match="lacks ds, y and has none"):
-        resolve(None, [])
+        resolve_columns(None, [])
 
 
 def test_target_is_not_needed_ahead() -> None:
-    assert resolve({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
+    assert resolve_columns({"future": "promo"}, ["unique_id", "ds", "promo"], target=False).id == "unique_id"
     with pytest.raises(DataError, match=r"The future frame must have the columns unique_id, ds, promo, but it lacks promo"):
-        resolve({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
+        resolve_columns({"future": "promo", "id": "unique_id"}, ["unique_id", "ds"], target=False, what="future frame")
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_target_is_not_needed_ahead() -> None:
 )
 def test_wrong_columns(given: Any, error: type[Exception], word: str) -> None:
     with pytest.raises(error) as caught:
-        resolve(given, [*HOUSE, "a"])
+        resolve_columns(given, [*HOUSE, "a"])
     assert word in str(caught.value)
     assert "columns" in str(caught.value)
 
 
 def test_given_dict_is_untouched() -> None:
     given = {"future": ["promo"]}
-    resolve(given, [*HOUSE, "promo"])
+    resolve_columns(given, [*HOUSE, "promo"])
     assert given == {"future": ["promo"]}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.key_columns import TimeType, integer_dtype, read_timestamps, time_series
+from deepforecast.data.key_columns import TimeType, integer_dtype, read_timestamps, time_column
 from deepforecast.errors import DataError
 from tests.frames import ZONES
 
@@ -54,7 +54,7 @@ def test_there_and_back_in_the_very_type(native: Any) -> None:
     series = wrapped(native)
     raw, time = read_timestamps(series, "ds")
     assert raw.dtype == np.int64
-    back = time_series("ds", raw, time, series.implementation.value).to_native()
+    back = time_column("ds", raw, time, series.implementation.value).to_native()
     if isinstance(native, pd.Series):
         pd.testing.assert_series_equal(back, native.reset_index(drop=True), check_names=False)
     elif isinstance(native, pl.Series):
@@ -75,7 +75,7 @@ def test_stamps_of_pandas_are_not_copied() -> None:
 @given(st.sampled_from(ZONES), st.sampled_from(["s", "ms", "us", "ns"]), st.integers(-(10**9), 10**9))
 def test_any_stamp_comes_back(tz: str | None, unit: str, raw: int) -> None:
     time = read_timestamps(wrapped(pd.Series(pd.DatetimeIndex(DAYS, tz=tz).as_unit(unit))), "ds")[1]
-    column = time_series("ds", np.array([raw]), time, "pandas")
+    column = time_column("ds", np.array([raw]), time, "pandas")
     again, same = read_timestamps(column, "ds")
     assert (again[0], same) == (raw, time)
 
@@ -98,7 +98,7 @@ def test_iso_text(text: str, stamp: str) -> None:
         pa.chunked_array([[text] * 2]),
     ):
         raw, time = read_timestamps(wrapped(native), "ds")
-        back = time_series("ds", raw, time, "pandas").to_native()
+        back = time_column("ds", raw, time, "pandas").to_native()
         assert back[0] == pd.Timestamp(stamp)
 
 

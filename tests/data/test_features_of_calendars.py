@@ -22,7 +22,7 @@ from deepforecast.data.features import (
     validate_country,
     validate_features,
 )
-from deepforecast.data.frequency import parse
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.key_columns import TimeType
 from deepforecast.errors import DependencyError, ParameterError
 
@@ -45,7 +45,7 @@ def timed(start: str, periods: int, freq: str, tz: str | None = None, unit: str 
     """pandas' stamps, the calendar they lie on, and their positions there."""
     index = pd.date_range(start, periods=periods, freq=freq, tz=tz, unit=unit)
     raw = np.array(index.asi8)
-    calendar = make_calendar(parse(freq), TimeType(unit, tz), raw[:2])
+    calendar = make_calendar(parse_frequency(freq), TimeType(unit, tz), raw[:2])
     return index, calendar, calendar.positions(raw)
 
 
@@ -124,7 +124,7 @@ def test_names_that_are_none_and_dates_that_are_none_are_refused() -> None:
     assert validate_features(None, calendar) == ()
     with pytest.raises(ParameterError, match=r"`calendar` must be .* a list of .*business_day.*, got weekday"):
         validate_features(["month", "weekday"], calendar)
-    counted = make_calendar(parse(1), TimeType(""), np.array([0, 1]))
+    counted = make_calendar(parse_frequency(1), TimeType(""), np.array([0, 1]))
     assert validate_features("auto", counted) == ()
     with pytest.raises(ParameterError, match=r"cannot be used with integer time, got month\. Set calendar=None"):
         validate_features(["month"], counted)
@@ -147,7 +147,7 @@ def test_what_is_no_country_is_refused(wrong: str) -> None:
 
 def test_holidays_of_integer_time_are_refused() -> None:
     with pytest.raises(ParameterError, match=r"`holidays` cannot be used with integer time\. Set holidays=None"):
-        validate_country("DE", make_calendar(parse(1), TimeType(""), np.array([0, 1])))
+        validate_country("DE", make_calendar(parse_frequency(1), TimeType(""), np.array([0, 1])))
 
 
 def test_a_part_of_a_country_has_more_holidays() -> None:

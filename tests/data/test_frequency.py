@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast.data.frequency import Frequency, parse, season_length, seasons, tick_frequency
+from deepforecast.data.frequency import Frequency, parse_frequency, season_length, seasons, tick_frequency
 from deepforecast.errors import ParameterError, ParameterTypeError
 from tests.frames import FREQUENCIES
 
 
 @pytest.mark.parametrize("freq", FREQUENCIES)
 def test_canonical_aliases_stay_as_they_are(freq: str) -> None:
-    assert str(parse(freq)) == freq
-    assert parse(str(parse(freq))) == parse(freq)
+    assert str(parse_frequency(freq)) == freq
+    assert parse_frequency(str(parse_frequency(freq))) == parse_frequency(freq)
 
 
 @pytest.mark.parametrize("freq", FREQUENCIES)
 def test_offset_objects_are_their_aliases(freq: str) -> None:
-    assert parse(pd.tseries.frequencies.to_offset(freq)) == parse(freq)
+    assert parse_frequency(pd.tseries.frequencies.to_offset(freq)) == parse_frequency(freq)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_offset_objects_are_their_aliases(freq: str) -> None:
     ],
 )
 def test_old_and_other_spellings(old: str, new: str) -> None:
-    assert str(parse(old)) == new
+    assert str(parse_frequency(old)) == new
 
 
 def test_what_polars_says_is_left_to_the_data() -> None:
-    assert [parse(text) for text in ("1mo", "2q", "y", "3w")] == [
+    assert [parse_frequency(text) for text in ("1mo", "2q", "y", "3w")] == [
         Frequency(1, "mo"),
         Frequency(2, "q"),
         Frequency(1, "y"),
@@ -83,12 +83,12 @@ def test_what_polars_says_is_left_to_the_data() -> None:
     ],
 )
 def test_objects(span: Any, alias: str) -> None:
-    assert str(parse(span)) == alias
+    assert str(parse_frequency(span)) == alias
 
 
 def test_integers() -> None:
-    assert parse(5) == parse(np.int8(5)) == Frequency(5)
-    assert str(parse(1)) == "1"
+    assert parse_frequency(5) == parse_frequency(np.int8(5)) == Frequency(5)
+    assert str(parse_frequency(1)) == "1"
 
 
 @pytest.mark.parametrize(
@@ -116,31 +116,31 @@ def test_integers() -> None:
 )
 def test_refused_with_a_way_out(freq: Any) -> None:
     with pytest.raises(ParameterError, match=r"(?s)freq.*(Pass|Shift)"):
-        parse(freq)
+        parse_frequency(freq)
 
 
 @pytest.mark.parametrize("freq", [None, True, 1.5, [1], np.bool_(True)])
 def test_wrong_types(freq: Any) -> None:
     with pytest.raises(ParameterTypeError, match=r"freq.*Pass"):
-        parse(freq)
+        parse_frequency(freq)
 
 
 def test_custom_calendars_keep_their_holidays() -> None:
     offset = 2 * pd.offsets.CustomBusinessDay(holidays=["2024-05-01"])
-    found = parse(offset)
+    found = parse_frequency(offset)
     assert (found.n, found.base) == (2, "C")
     assert found.offset == pd.offsets.CustomBusinessDay(holidays=["2024-05-01"])
-    assert parse("C") == Frequency(1, "C")
-    assert parse(pd.offsets.CustomBusinessMonthEnd(weekmask="Sun Mon Tue")).offset is not None
-    assert hash(found) == hash(parse(2 * pd.offsets.CustomBusinessDay(holidays=["2024-05-01"])))
+    assert parse_frequency("C") == Frequency(1, "C")
+    assert parse_frequency(pd.offsets.CustomBusinessMonthEnd(weekmask="Sun Mon Tue")).offset is not None
+    assert hash(found) == hash(parse_frequency(2 * pd.offsets.CustomBusinessDay(holidays=["2024-05-01"])))
 
 
 def test_season_table() -> None:
     table = {"15min": 96, "30min": 48, "h": 24, "D": 7, "B": 5, "W": 52, "MS": 12, "ME": 12, "QS": 4, "QE": 4, "YS": 1, "YE": 1}
-    assert {freq: season_length(parse(freq)) for freq in table} == table
-    assert seasons(parse("h")) == (24, 168)
-    assert seasons(parse("24h")) == (7,)
-    assert {freq: season_length(parse(freq)) for freq in ("2MS", "6MS", "2QE", "2YE", "12h")} == {
+    assert {freq: season_length(parse_frequency(freq)) for freq in table} == table
+    assert seasons(parse_frequency("h")) == (24, 168)
+    assert seasons(parse_frequency("24h")) == (7,)
+    assert {freq: season_length(parse_frequency(freq)) for freq in ("2MS", "6MS", "2QE", "2YE", "12h")} == {
         "2MS": 6,
         "6MS": 2,
         "2QE": 2,
@@ -151,9 +151,9 @@ def test_season_table() -> None:
 
 @pytest.mark.parametrize("freq", ["2D", "7h", "s", 5, "5MS", "2B", "36h"])
 def test_no_usual_season(freq: Any) -> None:
-    assert seasons(parse(freq)) == ()
+    assert seasons(parse_frequency(freq)) == ()
     with pytest.raises(ParameterError, match="season_length"):
-        season_length(parse(freq))
+        season_length(parse_frequency(freq))
 
 
 def test_ticks_are_the_largest_that_fit() -> None:
@@ -168,4 +168,4 @@ def test_ticks_are_the_largest_that_fit() -> None:
 
 def test_what_can_mean_minutes_or_months_says_which_to_say() -> None:
     with pytest.raises(ParameterError, match=r"which can mean minutes or months, got '5m'\. Pass '5min', '5MS' or '5ME'\."):
-        parse("5m")
+        parse_frequency("5m")

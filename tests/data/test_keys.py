@@ -9,7 +9,7 @@ import pytest
 from deepforecast.data.calendar import Calendar
 from deepforecast.data.columns import Columns
 from deepforecast.data.frames import read_table, to_list
-from deepforecast.data.frequency import parse
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.keys import Keys, read_keys
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError
@@ -41,7 +41,7 @@ def test_sorted_keys(library: str) -> None:
 def test_rows_are_named_as_the_caller_sees_them() -> None:
     keys = keys_of(P(2, 3).iloc[::-1])
     assert (keys.describe_row(0), keys.caller_row(0)) == ("series s001 at 2024-01-01", 5)
-    assert keys.labels(np.array([4, 5])) == "s002"
+    assert keys.labels_of_rows(np.array([4, 5])) == "s002"
     assert keys_of(D("A", 3).drop(columns="unique_id")).describe_row(1) == "2024-01-02"
     numbered = keys_of(D("A", 3).assign(unique_id=np.int64(7)))
     assert numbered.describe_row(0) == "series 7 at 2024-01-01"
@@ -207,7 +207,7 @@ def test_gaps_on_an_earlier_calendar_are_just_gaps() -> None:
 @pytest.mark.parametrize("tz", [None, "Europe/Berlin"])
 def test_calendars_keep_the_time_of_day(tz: str | None) -> None:
     calendar = calendar_of(D("A", 9, "ME", start="2024-01-31 06:30", tz=tz))
-    assert calendar.frequency == parse("ME")
+    assert calendar.frequency == parse_frequency("ME")
     assert calendar.format(
         int(calendar.positions(keys_of(D("A", 1, "ME", start="2024-05-31 06:30", tz=tz)).timestamps)[0])
     ).startswith("2024-05-31 06:30:00")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deepforecast.data.frequency import parse
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DataWarning
 from tests.frames import FREQUENCIES, LIBRARIES, D, P, converted, joined, plain, same
@@ -59,7 +59,7 @@ def test_row_order_never_matters(freq: str, library: str, given_freq: bool, seed
     st.integers(0, 1000),
 )
 def test_panel_to_frame_and_back(freq: str, library: str, tz: str | None, holes: float, seed: int) -> None:
-    if tz is not None and parse(freq).base in ("h", "min", "s", "ms"):
+    if tz is not None and parse_frequency(freq).base in ("h", "min", "s", "ms"):
         tz = "UTC"  # pandas' own local stamps would not be evenly apart
     whole = ragged(freq, seed, tz)
     keep = (

@@ -10,7 +10,7 @@ import pytest
 
 from deepforecast import datasets
 from deepforecast.data.columns import Columns
-from deepforecast.data.frequency import parse
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.errors import ParameterError, ParameterTypeError
 
 
@@ -40,7 +40,7 @@ def test_a_card_is_complete(name: str) -> None:
     assert card.series >= 1
     assert card.rows > card.series
     Columns(**card.columns)
-    frequency = parse(card.frequency)
+    frequency = parse_frequency(card.frequency)
     if card.groups:
         assert card.season_length is None
         assert card.horizon is None

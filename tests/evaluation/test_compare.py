@@ -166,7 +166,7 @@ def test_bands_of_a_model_without_a_distribution_are_conformal() -> None:
 
 def test_bands_without_a_spread_are_a_failure_of_that_model_only() -> None:
     short = FRAME.groupby("unique_id").head(10)
-    found = board(Naive(), SeasonalNaive(season_length=6), frame=short, level=80, n_windows=1, metrics="mae")
+    found = board(Naive(), SeasonalNaive(season_length=6), frame=short, level=80, n_windows=1, metrics="mae", on_failure="raise")
     assert found.failed == ["SeasonalNaive"]
     assert "SeasonalNaive-lo-80 is nan for series s0 at 2015-07-01" in found.table["error"].iloc[1]
 

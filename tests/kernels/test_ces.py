@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 
 from deepforecast import datasets
 from deepforecast.core import seasonality
+from deepforecast.data.panel import fill_missing
 from deepforecast.kernels import ces, levenberg_marquardt
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "theta_ces.json").read_text())
@@ -70,7 +71,7 @@ def plain(y, form, parameters, period=PERIOD, steps=0):
 
 def by_kernels(y, form, parameters, steps=1):
     indptr, forms, given = np.array([0, len(y)]), np.array([FORMS.index(form)]), np.array([parameters], float)
-    level, season = ces.backcast_states(y, indptr, forms, given, first_index(seasonality.interpolate(y, indptr)))
+    level, season = ces.backcast_states(y, indptr, forms, given, first_index(fill_missing(y, indptr, "interpolate")))
     fitted, level, season = ces.filter_series(y, indptr, forms, given, level, season)
     levels, seasons = ces.forecast_components(forms, given, level, season, steps)
     response = ces.impulse_response(forms, given, season.shape[1], steps)
@@ -185,7 +186,7 @@ def test_missing_values_are_stepped_over_without_error(form):
     fitted, forecast, _ = by_kernels(y, form, SOME[form], 12)
     assert np.isfinite(np.append(fitted, forecast)).all()
     indptr, wanted = np.array([0, len(y)]), np.ones((1, 4), bool)
-    index = first_index(seasonality.interpolate(y, indptr))
+    index = first_index(fill_missing(y, indptr, "interpolate"))
     given, squares = levenberg_marquardt.estimate(y, indptr, index, wanted)
     number = FORMS.index(form)
     fitted, _, _ = by_kernels(y, form, given[0, number])

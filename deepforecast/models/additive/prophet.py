@@ -171,7 +171,7 @@ class Prophet(AdditiveForecaster):
     def _min_observations(self, panel: Panel) -> int:
         return 2
 
-    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+    def _add_covariate_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
             return learned

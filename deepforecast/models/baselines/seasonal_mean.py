@@ -9,7 +9,7 @@ import numpy as np
 from deepforecast.core.arrays import ObservedValues, segment_means, segment_rms, split_phases
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.seasonality import rotate_season
+from deepforecast.core.seasonality import resolve_season, rotate_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
@@ -52,7 +52,7 @@ class SeasonalMean(Seasonal):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Mean (season) and number of values (count) of each phase, (series, phases), and sigma."""
-        length = self._min_observations(panel)
+        length = resolve_season(self.season_length, panel, self, "season_length")
         observed = ObservedValues(*split_phases(panel.y, panel.indptr, length))
         season = segment_means(observed.values, observed.begin, observed.end)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -9,7 +9,7 @@ import numpy as np
 from deepforecast.core.arrays import ObservedValues, gather_segments, seasonal_change_rms, segment_rms, split_phases
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.registry import register
-from deepforecast.core.seasonality import rotate_season
+from deepforecast.core.seasonality import resolve_season, rotate_season
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
@@ -55,7 +55,7 @@ class SeasonalNaive(Seasonal):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Last value of each phase (season) and number of seasons since it (age), (series, phases), and sigma."""
-        length = self._min_observations(panel)
+        length = resolve_season(self.season_length, panel, self, "season_length")
         season = panel.padded(length)
         age = np.zeros_like(season)
         deviation = seasonal_change_rms(panel.y, panel.indptr, length)

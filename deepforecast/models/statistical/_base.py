@@ -144,7 +144,7 @@ class Statistical(Forecaster):
             return default_seasons[0] if default_seasons else 1
         return int(max(season) if isinstance(season, (list, tuple)) else season)
 
-    def _with_training_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
+    def _add_covariate_facts(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
             return learned
