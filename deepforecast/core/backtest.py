@@ -11,10 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.conformal import PooledErrors, SeriesErrors, mean_absolute_change
-from deepforecast.core.fallback import replace_missing_intervals
+from deepforecast.core.fallback import add_failures
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.monitor import SILENT, Monitor, progress_bar
-from deepforecast.core.preprocessing import describe_short, drop_unseen_categories, occurring_categories, preprocess
+from deepforecast.core.preprocessing import (
+    describe_short,
+    drop_unseen_categories,
+    hints_without_on_failure,
+    occurring_categories,
+    preprocess,
+)
 from deepforecast.core.state import State
 from deepforecast.core.state_updates import move_state_to_panel
 from deepforecast.data.covariates import recode_covariate
@@ -76,25 +82,20 @@ def refit_every(refit: Any, is_local: bool) -> int:
 
 
 def rolling_folds(
-    model: Forecaster,
-    panel: Panel,
-    plan: BacktestPlan,
-    *,
-    refit_interval: int,
-    monitor: Monitor = SILENT,
-    with_intervals: bool = False,
+    model: Forecaster, panel: Panel, plan: BacktestPlan, *, refit_interval: int, monitor: Monitor = SILENT
 ) -> Iterator[Fold]:
     """Forecasts of a clone of `model` for every window of the plan, oldest first.
 
     Each forecast is that of `fit` (between refits: of `predict(frame=...)`) on the rows before the
-    cutoff alone. `refit_interval` is that of `refit_every`. Series too short for intervals fail if
-    `with_intervals`. Warnings are issued once, at the end. Stops if the monitor cancels.
+    cutoff alone. `refit_interval` is that of `refit_every`. Warnings are issued once, at the end.
+    Stops if the monitor cancels.
     """
     state: State | None = None
     index_in_state = np.full(len(panel), -1, dtype=np.int64)  # of each series in the panel, -1 if it was not fitted
     clone = model.clone(horizon=plan.gap + plan.horizon)
     windows = backtest_windows(panel, plan)
-    refuse_missing_future(panel, windows, plan.gap + plan.horizon)
+    if model.on_failure == "raise":
+        refuse_missing_future(panel, windows, plan.gap + plan.horizon)
     collected: CollectedWarnings = {}
     for window in windows:
         history = drop_unseen_categories(window.history(panel))
@@ -103,7 +104,8 @@ def rolling_folds(
             if state is None or (refit_interval and window.number % refit_interval == 0):
                 state = clone._fit_panel(history, monitor.fold(window.number))
                 if state.fallback is not None and not len(state.series):  # scores would be those of naive methods alone
-                    clone.clone(on_failure="raise")._fit_panel(history)  # raises
+                    with hints_without_on_failure():
+                        clone.clone(on_failure="raise")._fit_panel(history)  # raises
                 fitted_series = window.series if state.fallback is None else window.series[state.fallback.fitted]
                 index_in_state[:] = -1
                 index_in_state[fitted_series] = np.arange(len(fitted_series))
@@ -112,8 +114,8 @@ def rolling_folds(
                 state_at_cutoff = move_state_to_panel(clone, state, history, index_in_state[window.series])
             if monitor.cancelled:
                 break
-            if with_intervals and model.on_failure != "raise":
-                state_at_cutoff = replace_missing_intervals(clone, history, state_at_cutoff)
+            if reasons := _reasons_of_missing_future(panel, window, plan.gap + plan.horizon):
+                state_at_cutoff = add_failures(clone, history, state_at_cutoff, reasons)
             fit_finished, cpu_fitted = time.perf_counter(), time.process_time()
             fold = forecast_window(clone, panel, window, state_at_cutoff, gap=plan.gap, horizon=plan.horizon)
         yield replace(
@@ -149,19 +151,28 @@ def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, sta
 
 def refuse_missing_future(panel: Panel, windows: Sequence[BacktestWindow], steps: int) -> None:
     """Raise if a future covariate is missing at one of the `steps` steps after the cutoff of a window."""
+    for window in windows:
+        if reasons := _reasons_of_missing_future(panel, window, steps):
+            numbers = window.series[list(reasons)]
+            raise DataError(
+                "Future covariates must have a value at every step of the forecast, but some are missing for series "
+                f"{panel.series.labels(numbers)}. {next(iter(reasons.values()))}",
+                hint="Fill in the values.",
+                series=panel.series.id_texts(numbers),
+            )
+
+
+def _reasons_of_missing_future(panel: Panel, window: BacktestWindow, steps: int) -> dict[int, str]:
+    """Series of a window with a missing future covariate at one of the `steps` steps after the cutoff, and where it is."""
+    reasons: dict[int, str] = {}
     for name in panel.series.columns.future:
         missing = panel.covariates[name].missing()
-        for window in windows if missing.any() else ():
+        if missing.any():
             rows, has_row = window.test_rows(panel, 0, steps)
-            absent = np.argwhere(missing[rows] & has_row)
-            if len(absent):
-                series_number, step = absent[0]
-                raise DataError(
-                    f"Future covariates must have a value at every step of the forecast, but column {name} is missing for "
-                    f"series {panel.series.label(int(window.series[series_number]))} at "
-                    f"{panel.format_timestamp(int(rows[series_number, step]))}.",
-                    hint="Fill in the value.",
-                )
+            for number, step in np.argwhere(missing[rows] & has_row).tolist():
+                time = panel.format_timestamp(int(rows[number, step]))
+                reasons.setdefault(number, f"Column {name} is missing at {time}, a step of the forecast.")
+    return reasons
 
 
 MAX_WINDOWS = 100  # per series; more errors hardly change the intervals

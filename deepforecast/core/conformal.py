@@ -55,12 +55,15 @@ class Calibration(ABC):
         return self.take(numbers)
 
     @abstractmethod
-    def half_widths(self, level: float, steps: int) -> Floats:
-        """Half widths of the central interval, shape (series, steps); raises if there are too few errors for the level."""
+    def half_widths(self, level: float, steps: int, allow_missing: bool = False) -> Floats:
+        """Half widths of the central interval, shape (series, steps).
 
-    def forecast_around(self, points: Floats) -> ConformalForecast:
+        Raises if there are too few errors for the level; with `allow_missing`, the series with too few have NaN instead.
+        """
+
+    def forecast_around(self, points: Floats, allow_missing: bool = False) -> ConformalForecast:
         """Intervals around point forecasts."""
-        return ConformalForecast(points, self)
+        return ConformalForecast(points, self, allow_missing)
 
 
 @dataclass(frozen=True)
@@ -94,16 +97,19 @@ class SeriesErrors(Calibration):
         ]
         return replace(self, errors=np.concatenate(padded))
 
-    def half_widths(self, level: float, steps: int) -> Floats:
+    def half_widths(self, level: float, steps: int, allow_missing: bool = False) -> Floats:
         """See `Calibration`."""
         absolute_errors = np.abs(self.errors[:, :, :steps])
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         n_errors = np.sum(~np.isnan(scores), axis=1)
+        has_too_few = n_errors.min(axis=1) < min_windows(level)
         _refuse_few_errors(
             level,
-            n_errors,
-            "pass longer series, or use more windows: Conformal(model, n_windows=...) or Conformal(model, pool=True)",
+            n_errors[~has_too_few] if allow_missing and not has_too_few.all() else n_errors,
+            "pass longer series, a larger n_windows if it is limited, or pool the errors of all series with "
+            "Conformal(model, pool=True)",
         )
+        scores[has_too_few], n_errors[has_too_few] = np.nan, 1
         miss_rates = np.full(n_errors.shape, 1 - level / 100)
         if self.method == "adaptive":
             miss_rates = interpolate_miss_rate(absolute_errors, 1 - level / 100, self.rate)
@@ -145,7 +151,7 @@ class PooledErrors(Calibration):
         scale[is_known] = self.scale[numbers[is_known]]
         return replace(self, scale=scale)
 
-    def half_widths(self, level: float, steps: int) -> Floats:
+    def half_widths(self, level: float, steps: int, allow_missing: bool = False) -> Floats:
         """See `Calibration`."""
         if not self.scale.any():
             return np.zeros((len(self.scale), steps))
@@ -164,6 +170,7 @@ class ConformalForecast(Forecast):
 
     mean: Floats
     calibration: Calibration
+    allow_missing: bool = False  # whether the intervals of some series may be missing
     n_skipped: int = 0
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
@@ -181,7 +188,8 @@ class ConformalForecast(Forecast):
                     parameter="horizon",
                     value=n_steps,
                 )
-            half_width = np.maximum(half_width, self.calibration.half_widths(level, n_steps)[:, self.n_skipped :])
+            half_widths = self.calibration.half_widths(level, n_steps, self.allow_missing)
+            half_width = np.maximum(half_width, half_widths[:, self.n_skipped :])
             half_width_by_level[level] = half_width
         bounds = [
             self.mean + math.copysign(1.0, probability - 0.5) * half_width_by_level[level]

@@ -6,8 +6,9 @@ A series fails if it has no values or too few, if its fit fails, or if its forec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +16,8 @@ import numpy as np
 
 from deepforecast.core import registry
 from deepforecast.core.encoding import InvalidManifest, check_keys, check_list
-from deepforecast.core.forecast import Forecast, JoinedForecast
-from deepforecast.core.preprocessing import drop_unusable
+from deepforecast.core.forecast import Forecast, JoinedForecast, refuse_duplicate_columns
+from deepforecast.core.preprocessing import drop_unusable, hints_without_on_failure
 from deepforecast.core.state import State
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
@@ -53,10 +54,10 @@ class FallbackPart:
     numbers: Ints
     state: State
 
-    def take(self, numbers: Ints) -> FallbackPart:
-        """The part restricted to `numbers`; its series then have the index that they have in `numbers`."""
-        kept = np.flatnonzero(np.isin(numbers, self.numbers))
-        return FallbackPart(self.model, kept, self.state.take(np.searchsorted(self.numbers, numbers[kept])))
+    def take(self, numbers: Ints, reindex: bool = True) -> FallbackPart:
+        """The part restricted to `numbers`; with `reindex`, its series have the index that they have in `numbers`."""
+        kept, index = _find(self.numbers, numbers)
+        return FallbackPart(self.model, kept if reindex else numbers[kept], self.state.take(index))
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Fallback:
     parts: tuple[FallbackPart, ...]
     reasons: Mapping[int, str]
 
-    @property
+    @cached_property
     def forecast_series(self) -> Ints:
         """Index in `series` of those with a forecast, in increasing order."""
         return np.sort(np.concatenate([self.fitted, *(part.numbers for part in self.parts)]))
@@ -87,10 +88,10 @@ class Fallback:
 
     def take(self, numbers: Ints) -> tuple[Ints, Fallback]:
         """Some of the series: those that the model fitted, as index among the fitted ones, and the fallback of all of them."""
-        kept = np.flatnonzero(np.isin(numbers, self.fitted))
+        kept, index = _find(self.fitted, numbers)
         reasons = {index: self.reasons[int(number)] for index, number in enumerate(numbers) if int(number) in self.reasons}
         parts = tuple(part for part in (part.take(numbers) for part in self.parts) if len(part.numbers))
-        return np.searchsorted(self.fitted, numbers[kept]), Fallback(self.series.take(numbers), kept, parts, reasons)
+        return index, Fallback(self.series.take(numbers), kept, parts, reasons)
 
     def split_columns(self, columns: Mapping[str, Floats], steps: int) -> tuple[Series, dict[str, Floats], dict[str, Floats]]:
         """The series with a forecast, the columns of those that the model fitted, and the columns of all with a forecast."""
@@ -121,9 +122,18 @@ class Fallback:
         columns: dict[str, Any] = {}
         if self.series.columns.id is not None and self.series.native_ids is not None:
             columns[self.series.columns.id] = frames.take_native_values(self.series.native_ids, numbers)
-        columns["reason"] = [self.reasons[number] for number in numbers.tolist()]
-        columns["model"] = [model_by_number.get(number, "") for number in numbers.tolist()]
+        refuse_duplicate_columns(["reason", "model"], columns)
+        columns["reason"] = np.array([self.reasons[number] for number in numbers.tolist()], dtype=np.str_)
+        columns["model"] = np.array([model_by_number.get(number, "") for number in numbers.tolist()], dtype=np.str_)
         return columns
+
+
+def _find(sorted_numbers: Ints, numbers: Ints) -> tuple[Ints, Ints]:
+    """Positions of the `numbers` that are among the sorted ones, and their index there; few numbers take little time."""
+    index = np.searchsorted(sorted_numbers, numbers)
+    is_found = index < len(sorted_numbers)
+    is_found[is_found] = sorted_numbers[index[is_found]] == numbers[is_found]
+    return np.flatnonzero(is_found), index[is_found]
 
 
 def failures_frame(model: Forecaster, state: State) -> Frame:
@@ -166,7 +176,7 @@ def find_ids(state: State, ids: Any) -> Ints:
         )
     numbers = np.unique(np.array([index_by_id[name] for name in requested], dtype=np.int64))
     forecast_series = numbers if state.fallback is None else state.fallback.forecast_series
-    without = numbers[~np.isin(numbers, forecast_series)]
+    without = np.delete(numbers, _find(forecast_series, numbers)[0])
     if len(without):
         raise ParameterError(
             f"`ids` must be ids of series with a forecast, got {format_list(series.id_texts(without[:5]), len(without))}.",
@@ -197,7 +207,8 @@ def apply_fallback(
     if state is None and (error is None or error.series):  # not if the model itself is broken
         state = no_series
     if state is None and error is not None:
-        raise error
+        with hints_without_on_failure():
+            raise error
     if state is None:
         raise DataError(
             f"At least one series must have values, but all values of column {panel.series.columns.target} are missing.",
@@ -210,33 +221,21 @@ def apply_fallback(
     return replace(state, fallback=Fallback(panel.series, fitted, parts, reasons))
 
 
-def replace_missing_intervals(model: Forecaster, panel: Panel, state: State) -> State:
-    """The state in which Naive forecasts the series that are too short for the intervals of the model that forecasts them.
-
-    With on_failure="drop" they have no forecast.
-    """
+def add_failures(model: Forecaster, panel: Panel, state: State, reasons: Mapping[int, str]) -> State:
+    """The state after more series failed for these reasons, which naive methods forecast now, or nothing (`on_failure`)."""
+    numbers = np.array(sorted(reasons), dtype=np.int64)
     fallback = state.fallback or Fallback(state.series, np.arange(len(state.series)), (), {})
-    members = [(model, fallback.fitted, state.learned)]
-    members += [(part.model, part.numbers, part.state.learned) for part in fallback.parts]
-    short = [
-        numbers[panel.observed[numbers] < (member._min_observations_for_spread(learned) or 0)]
-        for member, numbers, learned in members
-        if len(numbers)
-    ]
-    numbers = np.sort(np.concatenate(short))
-    if not len(numbers):
-        return state
-    has_interval = [~np.isin(member_numbers, numbers) for _, member_numbers, _ in members]
-    parts = [
-        FallbackPart(part.model, part.numbers[mask], part.state.take(np.flatnonzero(mask)))
-        for part, mask in zip(fallback.parts, has_interval[1:], strict=True)
-        if mask.any()
-    ]
+    parts = [part.take(np.setdiff1d(part.numbers, numbers), reindex=False) for part in fallback.parts]
     if model.on_failure == "fallback":
-        parts += _fit_naive(model, panel, numbers, FALLBACK_MODELS[-1:])
-    reasons = dict.fromkeys(numbers.tolist(), f"It has too few values for an interval of {model.name}.") | dict(fallback.reasons)
-    state = replace(state, fallback=None).take(np.flatnonzero(has_interval[0]))
-    return replace(state, fallback=Fallback(fallback.series, fallback.fitted[has_interval[0]], tuple(parts), reasons))
+        parts += _fit_naive(model, panel, numbers)
+    is_fitted = ~np.isin(fallback.fitted, numbers)
+    fallback = replace(
+        fallback,
+        fitted=fallback.fitted[is_fitted],
+        parts=tuple(part for part in parts if len(part.numbers)),
+        reasons={**reasons, **fallback.reasons},
+    )
+    return replace(replace(state, fallback=None).take(np.flatnonzero(is_fitted)), fallback=fallback)
 
 
 def can_forecast_some(model: Forecaster, panel: Panel, numbers: Ints, fit_some: FitSome) -> bool:
@@ -247,13 +246,14 @@ def can_forecast_some(model: Forecaster, panel: Panel, numbers: Ints, fit_some: 
         return False
 
 
-def _fit_naive(
-    model: Forecaster, panel: Panel, numbers: Ints, methods: Sequence[str] = FALLBACK_MODELS
-) -> tuple[FallbackPart, ...]:
+def _fit_naive(model: Forecaster, panel: Panel, numbers: Ints) -> tuple[FallbackPart, ...]:
     """The naive methods for the series `numbers` of a panel: each series gets the first one that can be fitted to it."""
     parts = []
-    for name in methods if len(numbers) else ():
-        naive: Forecaster = registry.get(name)(alias=model.name, horizon=model.default_horizon)
+    for name in FALLBACK_MODELS if len(numbers) else ():
+        parameters = {"season_length": _season_length(model)} if name == "SeasonalNaive" else {}
+        naive: Forecaster = registry.get(name)(
+            alias=model.name, horizon=model.default_horizon, missing=model.missing_method, **parameters
+        )
         plain_panel, _ = drop_unusable(panel, naive.capabilities)
 
         def fit_some(some: Panel, _: Ints, model: Forecaster = naive) -> State:
@@ -268,6 +268,14 @@ def _fit_naive(
             parts.append(FallbackPart(naive, fitted, state))
             numbers = numbers[~np.isin(numbers, fitted)]
     return tuple(parts)
+
+
+def _season_length(model: Any) -> Any:
+    """The season of a model or of the one that it wraps, the shortest of several; "auto" if it has none."""
+    season_length = getattr(getattr(model, "model", model), "season_length", "auto")
+    if isinstance(season_length, list | tuple):
+        season_length = min(season_length, default="auto")
+    return season_length if isinstance(season_length, int) else "auto"
 
 
 def _fit_most(
@@ -359,14 +367,12 @@ def warn_of_failures(model: Forecaster, state: State) -> State:
     return state
 
 
-def warn_of_missing_intervals(model: Forecaster, series: Series, columns: Mapping[str, Floats]) -> None:
-    """Warn of series whose intervals are missing, because a naive method cannot estimate them from a single value."""
-    missing: Any = np.any([np.isnan(values.reshape(len(series), -1)).any(axis=1) for values in columns.values()], axis=0)
-    if missing.any():
+def warn_of_missing_intervals(name: str, series: Series, numbers: Ints) -> None:
+    """Warn of the series with these numbers, which are too short for intervals or sample paths of this model."""
+    if len(numbers):
         warn(
-            f"{model.name}: intervals and sample paths are missing for series that are too short for them: "
-            f"{series.labels(np.flatnonzero(missing))}.",
-            subject=model.name,
+            f"{name}: intervals and sample paths are missing for series that are too short for them: {series.labels(numbers)}.",
+            subject=name,
         )
 
 

@@ -257,7 +257,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if state.fallback is not None:
             series, fitted_columns, model_columns = state.fallback.split_columns(model_columns, steps)
         if self.on_failure != "raise":
-            warn_of_missing_intervals(self, series, model_columns)
+            is_missing = np.isnan(np.column_stack([values.reshape(len(series), -1) for values in model_columns.values()]))
+            warn_of_missing_intervals(self.name, series, np.flatnonzero(is_missing.any(axis=1)))
         columns = series.key_columns(series.calendar.next_positions(series.last, steps))
         refuse_duplicate_columns(model_columns, columns)
         ratios = range_ratios(fitted_columns, state.value_range, levels, probabilities)
@@ -323,7 +324,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if state.fallback is not None:
             series, paths = state.fallback.join_paths(paths, seed)
             paths = np.clip(paths, *resolve_bounds(self.bounds))
-            warn_of_missing_intervals(self, series, {self.name: paths})
+            warn_of_missing_intervals(self.name, series, np.flatnonzero(np.isnan(paths).any(axis=(1, 2))))
         columns = series.key_columns(np.tile(series.calendar.next_positions(series.last, steps), (1, samples)))
         refuse_duplicate_columns(["sample", self.name], columns)
         columns["sample"] = np.tile(np.repeat(np.arange(samples), steps), len(series))
@@ -638,7 +639,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         point = forecast.point(self.point_kind)
         if not np.isfinite(point).all():
             check_finite(point, state, self.name)
-        forecast = state.calibration.forecast_around(point) if state.calibration is not None else forecast
+        if state.calibration is not None:
+            forecast = state.calibration.forecast_around(point, self.on_failure != "raise")
         return forecast if self.bounds is None else BoundedForecast(forecast, resolve_bounds(self.bounds))
 
     def _paths_from(self, state: State, steps: int, samples: int, seed: int, future: Frame | None) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +14,13 @@ from deepforecast.core.registry import Capabilities
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel, fill_missing
-from deepforecast.errors import CalibrationError, CapabilityError, DataError, format_list, pluralize, warn
+from deepforecast.errors import CalibrationError, CapabilityError, DataError, DeepForecastError, format_list, pluralize, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 ROLES = ("future", "past", "static")
+ON_FAILURE_HINT = "Set on_failure='fallback' or 'drop', leave these series out, pass longer series, or use a simpler model."
 MissingRows = Mapping[str, NDArray[np.bool_]]  # column name -> mask of its rows
 
 
@@ -85,10 +87,21 @@ def refuse_short_series(
         raise error_class(
             f"{model.name} requires at least {min_observations} {description} per series, but series "
             f"{describe_short(panel, short)}.",
-            hint="Set on_failure='fallback' or 'drop', leave these series out, pass longer series, or use a simpler model.",
+            hint=ON_FAILURE_HINT,
             series=panel.series.id_texts(short),
             reason=reason_for_short(model, min_observations, description),
         )
+
+
+@contextmanager
+def hints_without_on_failure() -> Iterator[None]:
+    """Errors raised in the block do not suggest `on_failure`, which is set, but there is no series that can be fitted."""
+    try:
+        yield
+    except DeepForecastError as error:
+        if error.hint is ON_FAILURE_HINT:
+            error.hint = "Pass longer series, or use a simpler model."
+        raise
 
 
 def reason_for_short(model: Forecaster, min_observations: int, description: str = "values") -> str:

@@ -216,13 +216,14 @@ def compare(
         work, names, plan.n_windows, n_jobs=n_jobs, progress=options.progress,
         on_lost=lambda index, error: ModelRun(names[index]).with_error(error),
     )  # fmt: skip
+    all_rows = backtest_rows
     if on_failure == "drop":
         runs, backtest_rows = _drop_failed_series(runs, backtest_rows)
     runs = [check_forecasts(unchecked_run, backtest_rows, panel) for unchecked_run in runs]
     if all(model_run.error for model_run in runs):
         raise _all_failed_error(runs) from runs[0].cause
     settings = _settings(requested, panel, plan, criteria, options=options, levels=levels)
-    settings |= _evaluated_series(backtest_rows, panel) | {
+    settings |= _evaluated_series(backtest_rows, all_rows, panel) | {
         "refit": str(refit), "level": levels, "on_failure": on_failure, "n_jobs": n_jobs,
         "made": created.isoformat(timespec="seconds"),
         "estimate_seconds": None if estimate is None else estimate.likely,
@@ -314,7 +315,7 @@ def _with_min_observations(
     for model in models if plan.align == "calendar" or models[0].on_failure != "raise" else ():
         try:
             usable_panel = drop_unusable(panel, model.capabilities)[0]
-            requirements.append(required_observations(_prepare_model(model, levels), usable_panel, levels))
+            requirements.append(required_observations(_prepare_model(model, levels), usable_panel))
         except Exception:  # the same error will appear in the row of the model
             requirements.append(1)
     return replace(plan, min_observations=max(requirements))
@@ -349,10 +350,11 @@ def _picklable_error(cause: Exception | None) -> Exception | None:
 
 
 def check_forecasts(run: ModelRun, backtest_rows: BacktestRows, panel: Panel) -> ModelRun:
-    """The run, marked as failed if its forecasts are not finite."""
+    """The run, marked as failed if its forecasts are not finite; intervals may be missing."""
     with np.errstate(invalid="ignore"):
         for name, values in run.columns.items():
-            invalid_rows = np.flatnonzero(~(np.abs(values) < MAX_MAGNITUDE))  # NaN too
+            is_valid = np.abs(values) < MAX_MAGNITUDE  # false for NaN
+            invalid_rows = np.flatnonzero(~(is_valid if name == run.name else is_valid | np.isnan(values)))
             if len(invalid_rows):
                 return run.with_error(DataError(_not_finite_message(name, values, invalid_rows, backtest_rows, panel)))
     return run
@@ -363,14 +365,9 @@ def _not_finite_message(name: str, values: Floats, invalid_rows: Any, backtest_r
     first_row = int(invalid_rows[0])
     timestamp = panel.calendar.format(int(backtest_rows.position[first_row]))
     location = f"series {panel.series.label(int(backtest_rows.series[first_row]))} at {timestamp}"
-    hint = (
-        "If an interval bound is missing, the series may have too few values to estimate it: use longer series or leave out "
-        "`level`."
-        if np.isnan(values[first_row])
-        else "Rescale the data, or leave this series out."
-    )
     description = f"{name} is {values[first_row]} for {location} ({len(invalid_rows)} such values)"
-    return f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude; {description}. {hint}"
+    rule = f"Forecasts must be finite and below {MAX_MAGNITUDE:g} in magnitude"
+    return f"{rule}; {description}. Rescale the data, or leave this series out."
 
 
 def _all_failed_error(runs: Sequence[ModelRun]) -> TrainingError:
@@ -382,10 +379,15 @@ def _all_failed_error(runs: Sequence[ModelRun]) -> TrainingError:
     return TrainingError(f"All models failed, so there is nothing to compare. {messages}{ending}")
 
 
-def _evaluated_series(backtest_rows: BacktestRows, panel: Panel) -> dict[str, Any]:
-    """The number of evaluated series, and labels of those in no window."""
-    unevaluated = np.setdiff1d(np.arange(len(panel)), backtest_rows.series)
-    return {"series": len(panel) - len(unevaluated), "not_judged": panel.series.labels(unevaluated) if len(unevaluated) else ""}
+def _evaluated_series(rows: BacktestRows, all_rows: BacktestRows, panel: Panel) -> dict[str, Any]:
+    """The number of evaluated series, and labels of those in no window and of those dropped afterwards."""
+    unevaluated = np.setdiff1d(np.arange(len(panel)), all_rows.series)
+    dropped = np.setdiff1d(all_rows.series, rows.series)
+    return {
+        "series": len(panel) - len(unevaluated) - len(dropped),
+        "not_judged": panel.series.labels(unevaluated) if len(unevaluated) else "",
+        "dropped": panel.series.labels(dropped) if len(dropped) else "",
+    }
 
 
 def _settings(

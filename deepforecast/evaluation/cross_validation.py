@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.backtest import refit_every, rolling_folds
+from deepforecast.core.fallback import warn_of_missing_intervals
 from deepforecast.core.forecast import (
     column_names,
     no_distribution_error,
@@ -27,7 +28,7 @@ from deepforecast.data.columns import SAMPLE, STEP, Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import BacktestPlan, backtest_windows
-from deepforecast.errors import TrainingError, format_list, warn
+from deepforecast.errors import DataError, TrainingError, format_list, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,
     BacktestOptions,
@@ -131,7 +132,7 @@ def cross_validate(
     refit_every(refit, True)  # raises if `refit` is invalid
     extended_models = [model.clone(horizon=plan.gap + plan.horizon) for model in candidates]
     min_observations = [
-        required_observations(model, usable_panel, levels) for model, usable_panel in zip(extended_models, panels, strict=True)
+        required_observations(model, usable_panel) for model, usable_panel in zip(extended_models, panels, strict=True)
     ]
     plan = replace(plan, min_observations=max(min_observations), skips_short=tolerant)
     backtest_rows = BacktestRows.from_plan(panel, plan)
@@ -147,9 +148,9 @@ def cross_validate(
     return backtest_rows.frame(panel)
 
 
-def required_observations(model: Forecaster, panel: Panel, levels: Sequence[float]) -> int:
+def required_observations(model: Forecaster, panel: Panel) -> int:
     """Number of values before a cutoff that a series must have to be in a window: those of a fit or of a naive method."""
-    return model._min_observations_to_fit(panel) if model.on_failure == "raise" else 1 + bool(levels)
+    return model._min_observations_to_fit(panel) if model.on_failure == "raise" else 1
 
 
 @dataclass(frozen=True)
@@ -173,10 +174,11 @@ def backtest(
     outside the range of the training data."""
     fold_forecasts: list[dict[str, Floats]] = []
     ratios = np.zeros((len(panel), 2))
-    costs, failed = np.zeros(4), np.zeros(len(panel), dtype=bool)
+    costs, failed, lacks_interval = np.zeros(4), np.zeros(len(panel), dtype=bool), np.zeros(len(panel), dtype=bool)
     refit_interval = refit_every(refit, model.capabilities.by_series)
-    for fold in rolling_folds(model, panel, plan, refit_interval=refit_interval, with_intervals=bool(levels)):
+    for fold in rolling_folds(model, panel, plan, refit_interval=refit_interval):
         forecast_columns = output_columns(fold.forecast, model.name, model.point_kind, levels, [])
+        lacks_interval[fold.window.series] |= _lacks_interval(forecast_columns, len(fold.window.series))
         fold_forecasts.append({name: values[fold.has_row.reshape(-1)] for name, values in forecast_columns.items()})
         series = fold.window.series
         ratios[series] = np.fmax(ratios[series], range_ratios(forecast_columns, fold.value_range, levels))
@@ -184,9 +186,26 @@ def backtest(
         costs += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
+    if lacks_interval.any():
+        numbers = np.flatnonzero(lacks_interval)
+        if model.on_failure == "raise":
+            raise DataError(
+                f"{model.name} cannot estimate intervals for series with too few values before a cutoff: "
+                f"{panel.series.labels(numbers)}.",
+                hint="Leave out level=, set on_failure='fallback' (these intervals are then missing), or use fewer windows.",
+                series=panel.series.id_texts(numbers),
+            )
+        warn_of_missing_intervals(model.name, panel.series, numbers)
     columns = {name: np.concatenate([fold_columns[name] for fold_columns in fold_forecasts]) for name in fold_forecasts[0]}
     fit_seconds, predict_seconds, fit_cpu, predict_cpu = costs.tolist()
     return BacktestScore(columns, fit_seconds, predict_seconds, fit_cpu, predict_cpu, int(failed.sum()))
+
+
+def _lacks_interval(columns: Mapping[str, Floats], n_series: int) -> NDArray[np.bool_]:
+    """Mask of the series with a point forecast, but not all intervals; the first column is the point forecast."""
+    point, *bounds = (np.isnan(values.reshape(n_series, -1)).any(axis=1) for values in columns.values())
+    lacks_interval: NDArray[np.bool_] = ~point & np.any([point, *bounds], axis=0)
+    return lacks_interval
 
 
 def _raise_error(index: int, error: TrainingError) -> BacktestScore:

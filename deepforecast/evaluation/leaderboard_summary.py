@@ -150,7 +150,7 @@ def _coverage_by_window(board: Leaderboard, model: str, level: float) -> tuple[F
     names = board.settings["columns"]
     ((_, low, high),) = interval_columns(model, [level])
     y, lower, upper = (table[column].to_numpy() for column in (names["target"], low, high))
-    observed_rows = np.flatnonzero(~np.isnan(y))
+    observed_rows = np.flatnonzero(~np.isnan(y + lower + upper))  # with an interval
     starts = np.zeros(len(observed_rows), dtype=bool)  # rows are sorted by series, cutoff and step
     for key in (names["id"], CUTOFF):
         if key in table.columns:
@@ -178,6 +178,9 @@ def left_out_notes(board: Leaderboard) -> list[str]:
             sentences.append(f"Left out: {n_left_out:,} of {n_points:,} points {reason}.")
     if board.settings["not_judged"]:
         sentences.append(f"These series are in no window: {board.settings['not_judged']}.")
+    if board.settings.get("dropped"):
+        sentences.append(f"Left out for all models, as not all of them can fit these series: {board.settings['dropped']}.")
+    outcome = "which a naive method forecast" if board.settings["on_failure"] == "fallback" else "which are left out"
     return (
         sentences
         + [
@@ -186,9 +189,9 @@ def left_out_notes(board: Leaderboard) -> list[str]:
             if row.unused
         ]
         + [
-            f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, which a naive method forecast."
+            f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, {outcome}."
             for row in board.table.itertuples()
-            if row.failed_series and board.settings["on_failure"] == "fallback"
+            if row.failed_series
         ]
     )
 

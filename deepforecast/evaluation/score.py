@@ -23,7 +23,7 @@ from deepforecast.evaluation.forecast_steps import steps_ahead
 from deepforecast.evaluation.grouping import MODEL, Grouping, make_grouping, validate_by
 from deepforecast.evaluation.leaderboard import Leaderboard
 from deepforecast.evaluation.metric_selection import MetricColumn, select_metrics
-from deepforecast.evaluation.scoring_data import ScoringData
+from deepforecast.evaluation.scoring_data import ScoringData, leave_out_missing
 from deepforecast.evaluation.training_scale import read_training
 from deepforecast.plotting.inputs import is_decomposition, open_input
 
@@ -183,7 +183,8 @@ def _score_models(
     for index, model in enumerate(scoring_data.models):
         inputs = scoring_data.inputs(metric_column.metric, model, metric_column.level)
         if inputs is not None:
-            aggregated = metric_column.metric.by_group(scoring_data.actual, point_groups.groups, **inputs)
+            actual, inputs = leave_out_missing(scoring_data.actual, inputs)
+            aggregated = metric_column.metric.by_group(actual, point_groups.groups, **inputs)
             values[index] = aggregated.value
             n_undefined[index] = aggregated.left_out - n_missing
     return values, n_undefined

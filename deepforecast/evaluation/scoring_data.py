@@ -107,19 +107,20 @@ class ScoringData:
             return np.array(self.probabilities)
         if need == "quantile_forecast":
             columns = model.quantiles()
-            return np.stack([self.column(columns[probability], model) for probability in self.probabilities])
+            return np.stack([self.column(columns[probability], model, True) for probability in self.probabilities])
         if need in ("scale", "squared_scale"):
             return self._scale(need)
         if need == "reference" and self.reference is not None:
             return self.column(self.reference.name, self.reference)
         return self.column(model.name, model)
 
-    def column(self, name: str, model: ModelColumns) -> Floats:
-        """A column in the order of the points; all values must be finite."""
+    def column(self, name: str, model: ModelColumns, may_be_missing: bool = False) -> Floats:
+        """A column in the order of the points; all values must be finite, or NaN with `may_be_missing`."""
         if name in self._cache:
             return self._cache[name]
         values: Floats = self.forecast_rows.in_point_order(frames.read_numbers(self.table[name], name))
         is_valid = np.abs(values) < MAX_MAGNITUDE  # false for NaN too
+        is_valid |= may_be_missing & np.isnan(values)
         if not is_valid.all():
             index = tuple(np.argwhere(~is_valid)[0])
             raise DataError(
@@ -133,8 +134,8 @@ class ScoringData:
 
     def _interval_bound(self, model: ModelColumns, level: float, need: str) -> Floats:
         """The bound "lo" or "hi" of the interval, after a check that no interval is crossed."""
-        lo = self.column(model.lo[level], model)
-        hi = self.column(model.hi[level], model)
+        lo = self.column(model.lo[level], model, True)
+        hi = self.column(model.hi[level], model, True)
         crossed = np.flatnonzero(lo > hi)
         if len(crossed):
             point = crossed[0]
@@ -151,3 +152,14 @@ class ScoringData:
             scale = self.training.scale(squared=need == "squared_scale")
             self._cache[need] = np.repeat(scale, np.diff(self.forecast_rows.indptr))
         return self._cache[need]
+
+
+def leave_out_missing(actual: Floats, inputs: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
+    """The actual values, NaN at points without an interval or quantiles, and the inputs of a metric, 0 at these points."""
+    names = [name for name in ("lo", "hi", "quantile_forecast") if name in inputs]
+    is_missing = np.zeros(len(actual), dtype=bool)
+    for name in names:
+        is_missing |= np.isnan(inputs[name]).reshape(-1, len(actual)).any(axis=0)
+    if not is_missing.any():
+        return actual, inputs
+    return np.where(is_missing, np.nan, actual), inputs | {name: np.where(is_missing, 0.0, inputs[name]) for name in names}

@@ -96,7 +96,7 @@ def test_what_is_known_ahead_is_refused_where_it_is_missing() -> None:
     frame = noisy(40).assign(x=lambda one: one.y)
     frame.loc[30, "x"] = np.nan
     panel = Panel.from_frame(frame, columns={"future": ["x"]})
-    with pytest.raises(DataError, match="x is missing for series s0 at 2024-01-31"):
+    with pytest.raises(DataError, match="series s0\\. Column x is missing at 2024-01-31"):
         series_errors(FutureRegression(missing="interpolate"), panel, 3)
 
 

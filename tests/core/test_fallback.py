@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ import deepforecast as d
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, DataWarning, ParameterError, ParameterTypeError, TrainingError
+from deepforecast.errors import (
+    CalibrationError,
+    CapabilityError,
+    DataError,
+    DataWarning,
+    ParameterError,
+    ParameterTypeError,
+    TrainingError,
+)
 from tests.frames import converted, plain
 
 
@@ -360,20 +369,110 @@ def test_future_covariates_are_those_of_the_fitted_series(model: Any, mode: str)
     assert set(forecasts["unique_id"]) == {"a", "c"}
 
 
-@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 @pytest.mark.parametrize("mode", ["fallback", "drop"])
-def test_backtests_with_levels_have_all_intervals(mode: Any) -> None:
+def test_levels_change_no_point_forecast(mode: Any) -> None:
     frame = pd.concat([months("a", 48), months("season", 13), months("two", 3), months("c", 48)])  # 12 and 2 before the window
-    models = [d.SeasonalNaive(), d.Drift(), d.AutoETS()]
-    board = d.compare(models, frame, horizon=1, n_windows=1, level=80, on_failure=mode)
-    assert "error" not in str(board).lower()
-    assert board.forecasts.notna().all(axis=None)
-    if mode == "fallback":
-        assert set(board.forecasts["unique_id"]) == set(frame["unique_id"])
-        by_series = board.forecasts.set_index("unique_id")
-        assert by_series.loc["season", "SeasonalNaive"] == frame.loc[frame["unique_id"] == "season", "y"].iloc[-2]  # Naive
-    else:
-        assert set(board.forecasts["unique_id"]) == {"a", "c"}
+    options = {"horizon": 1, "n_windows": 1, "on_failure": mode}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        points = d.compare([d.SeasonalNaive(), d.Drift(), d.AutoETS()], frame, **options)
+        assert "intervals" not in "".join(str(warning.message) for warning in caught)
+        board = d.compare([d.SeasonalNaive(), d.Drift(), d.AutoETS()], frame, level=80, **options)
+    text = "".join(str(warning.message) for warning in caught)
+    assert "SeasonalNaive: intervals and sample paths are missing for series that are too short for them: season." in text
+    pd.testing.assert_frame_equal(board.forecasts[points.forecasts.columns], points.forecasts)
+    by_series = board.forecasts.set_index("unique_id")
+    assert by_series["SeasonalNaive-lo-80"].isna().tolist() == (by_series.index == "season").tolist()
+    assert "Left out: 1 of" in str(board)
+    assert "where coverage-80 is undefined" in str(board)
+    assert ("two" in by_series.index) == (mode == "fallback")
+    assert ("left out for all models" in str(board).lower()) == (mode == "drop")
+    coverage = board.by_series.set_index(["unique_id", "model"])["coverage-80"]
+    assert coverage.isna().sum() == 1 + (mode == "fallback")  # Drift has no interval after two values
+
+
+def test_intervals_of_too_few_values_are_refused_by_default() -> None:
+    frame = pd.concat([months("a", 48), months("season", 13)])
+    with pytest.raises(DataError, match="cannot estimate intervals for series with too few values before a cutoff: season") as caught:
+        d.cross_validate(d.SeasonalNaive(), frame, horizon=1, n_windows=1, level=80)
+    assert caught.value.series == ("season",)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize(
+    "model",
+    [d.HoltWinters(season_length=6), d.MSTL(season_length=[6, 13]), d.Conformal(d.HoltWinters(season_length=6), horizon=6)],
+    ids=str,
+)
+def test_naive_methods_have_the_season_of_the_model(model: Any) -> None:
+    pattern = np.array([1.0, 2.0, 3.0, 40.0, 5.0, 6.0])
+    frame = pd.concat([months("a", 60, np.tile(pattern, 10)), months("b", 10, np.tile(pattern, 2)[:10])])
+    for time in (frame["ds"], frame.groupby("unique_id").cumcount()):  # integer time has no season of its own
+        fitted = model.clone(horizon=6, on_failure="fallback").fit(frame.assign(ds=time))
+        forecast = fitted.predict()
+        assert fitted.failures_["model"].tolist() == ["SeasonalNaive"]
+        assert forecast.loc[forecast["unique_id"] == "b", fitted.name].tolist() == [5, 6, 1, 2, 3, 40]
+
+
+@pytest.mark.parametrize(
+    ("model", "n_rows"), [(d.SeasonalNaive(intervals="conformal"), 15), (d.Conformal(d.SES()), 6)], ids=str
+)
+def test_conformal_intervals_are_missing_where_errors_are_too_few(model: Any, n_rows: int) -> None:
+    frame = pd.concat([months("a", 48), months("b", n_rows), months("c", 48)])
+    fitted = model.clone(horizon=2, on_failure="fallback").fit(frame)
+    assert not len(fitted.failures_)
+    with pytest.warns(DataWarning, match=r"missing for series that are too short for them: b\."):
+        forecast = fitted.predict(level=80).set_index("unique_id")
+    good = model.clone(horizon=2).fit(frame[frame["unique_id"] != "b"]).predict(level=80).set_index("unique_id")
+    assert forecast.loc["b", f"{fitted.name}-lo-80"].isna().all()
+    assert forecast[fitted.name].notna().all()
+    pd.testing.assert_frame_equal(forecast.loc[["a", "c"]], good)
+    with pytest.raises(CalibrationError, match=r"requires at least 4 calibration errors .*pool=True"):
+        model.clone(horizon=2).fit(frame).predict(level=80)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_a_missing_future_value_fails_one_series_only() -> None:
+    frame = pd.concat([months("a", 48), months("b", 48), months("c", 48)], ignore_index=True)
+    frame["x"] = np.arange(len(frame)) % 5.0
+    frame.loc[frame.index[-1], "x"] = np.nan
+    models, columns = [d.ARIMA(order=(1, 0, 0)), d.SeasonalNaive()], {"future": ["x"]}
+    board = d.compare(models, frame, horizon=2, n_windows=1, columns=columns)
+    assert board.table.set_index("model")["failed_series"].to_dict() == {"ARIMA": 1, "SeasonalNaive": 0}
+    dropped = d.cross_validate(models[0].clone(on_failure="drop"), frame, horizon=2, n_windows=1, columns=columns)
+    assert set(dropped["unique_id"]) == {"a", "b"}
+    with pytest.raises(DataError, match=r"series c\. Column x is missing at 2024-12-01") as caught:
+        d.cross_validate(models[0], frame, horizon=2, n_windows=1, columns=columns)
+    assert caught.value.series == ("c",)
+
+
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+@pytest.mark.parametrize("name", ["model", "reason"])
+def test_an_id_column_cannot_have_the_name_of_a_column_of_failures(name: str) -> None:
+    frame = pd.concat([months("a", 30), months("z", 1)]).rename(columns={"unique_id": name})
+    model = d.SeasonalNaive(horizon=1, on_failure="fallback").fit(frame, columns={"id": name})
+    assert len(model.predict()) == 2
+    with pytest.raises(ParameterError, match=name):
+        _ = model.failures_
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_failures_have_the_same_types_with_and_without_rows(library: str) -> None:
+    model = d.Naive(horizon=1, on_failure="drop")
+    none = model.fit(converted(months("a", 30), library)).failures_
+    with pytest.warns(DataWarning):
+        some = model.fit(converted(pd.concat([months("a", 30), months("z", 3, np.nan)]), library)).failures_
+    assert len(some) == 1
+    assert none.schema == some.schema
+
+
+def test_advice_is_not_what_is_set_already() -> None:
+    with pytest.raises(DataError) as caught:
+        d.AutoETS(horizon=1, on_failure="drop").fit(pd.concat([months("a", 2), months("b", 1)]))
+    assert "on_failure" not in str(caught.value)
+    with pytest.raises(DataError, match="MSTL requires at least") as caught:
+        d.cross_validate(d.MSTL(season_length=(7,), on_failure="fallback"), months("a", 16), horizon=2, n_windows=3)
+    assert "on_failure" not in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")

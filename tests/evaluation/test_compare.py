@@ -168,7 +168,7 @@ def test_bands_without_a_spread_are_a_failure_of_that_model_only() -> None:
     short = FRAME.groupby("unique_id").head(10)
     found = board(Naive(), SeasonalNaive(season_length=6), frame=short, level=80, n_windows=1, metrics="mae", on_failure="raise")
     assert found.failed == ["SeasonalNaive"]
-    assert "SeasonalNaive-lo-80 is nan for series s0 at 2015-07-01" in found.table["error"].iloc[1]
+    assert "cannot estimate intervals for series with too few values before a cutoff: s0" in found.table["error"].iloc[1]
 
 
 def test_covariates_a_model_cannot_use_are_named() -> None:
