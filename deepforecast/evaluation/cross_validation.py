@@ -307,8 +307,8 @@ class BacktestRows:
         unevaluated = np.setdiff1d(np.arange(len(panel)), row_series)
         if len(unevaluated):
             warn(
-                f"Some series are in no window: {panel.series.labels(unevaluated)} end before the first step or have too few "
-                "values before the last cutoff. Pass options=BacktestOptions(align='series') to count cutoffs from the end of "
+                "Some series are in no window, as they end before the first step or have too few values before the last cutoff: "
+                f"{panel.series.labels(unevaluated)}. Pass options=BacktestOptions(align='series') to count cutoffs from the end of "
                 "each series."
             )
         order = np.lexsort((row_position, row_cutoff, row_series))  # the last key is the primary one

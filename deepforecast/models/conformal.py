@@ -11,10 +11,10 @@ from deepforecast.core.conformal import Calibration, Method
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.monitor import Monitor
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
@@ -118,8 +118,8 @@ class Conformal(Forecaster):
             horizon=self.default_horizon, missing=self.missing_method, point=self.point_kind, intervals=None, on_failure="raise"
         )
 
-    def _calibrate(self, panel: Panel) -> Calibration:
-        """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
+    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        """See `Forecaster`; raises for parameters of the inner model that have no effect."""
         for name, default in (("bounds", None), ("on_failure", "raise")):
             value = getattr(self.model, name)
             if value != default:
@@ -129,6 +129,10 @@ class Conformal(Forecaster):
                     parameter=name,
                     value=value,
                 )
+        return super()._fit_panel(panel, monitor)
+
+    def _calibrate(self, panel: Panel) -> Calibration:
+        """Errors of the inner model in rolling windows; `ParameterError` for pool=True with method='adaptive'."""
         if self.default_horizon is None:
             raise ParameterError(
                 "`horizon` must be set, because Conformal calibrates each step.",
