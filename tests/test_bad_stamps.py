@@ -97,6 +97,15 @@ def test_missing_date_objects_and_text(stamps: Any) -> None:
     refused(sn(), D().assign(ds=stamps.where(stamps.index != 3, None)), "must have a timestamp", "row 3")
 
 
+def test_objects_of_datetimes() -> None:
+    objects = pd.Series([stamp.to_pydatetime() for stamp in D().ds], dtype=object)
+    assert forecast(sn(), D().assign(ds=objects)).ds.tolist() == forecast(sn(), D()).ds.tolist()
+    objects[3] = objects[3].date()
+    assert forecast(sn(), D().assign(ds=objects)).ds.tolist() == forecast(sn(), D()).ds.tolist()
+    zoned = D(tz="Europe/Berlin")
+    same(forecast(sn(), zoned.astype({"ds": object})), forecast(sn(), zoned), types=False)
+
+
 def test_periods() -> None:
     frame = D()
     refused(sn(), frame.assign(ds=frame.ds.dt.to_period("D")), "ds", "period[D]", "to_timestamp")
@@ -110,7 +119,9 @@ def test_dates_of_arrow_and_polars() -> None:
     table = converted(D(), "pyarrow")
     dates = table.set_column(1, "ds", table["ds"].cast(pa.date32()))
     pandas = D().assign(ds=pd.Series(D().ds.dt.date, dtype=pd.ArrowDtype(pa.date32())))
-    for frame in (dates, pl.DataFrame(dates), pandas):
+    dates64 = table.set_column(1, "ds", table["ds"].cast(pa.date64()))
+    pandas64 = D().assign(ds=pd.Series(D().ds.dt.date, dtype=pd.ArrowDtype(pa.date64())))
+    for frame in (dates, pl.DataFrame(dates), pandas, dates64, pandas64):
         found = sn().fit(frame).predict()
         assert nw.from_native(found).schema["ds"] == nw.Date
         assert pd.to_datetime(plain(found).ds).tolist() == wanted.ds.tolist()

@@ -68,11 +68,15 @@ def read_data(
     """
     table = read_table(path, text_format)
     try:
-        columns = resolve_columns(declared, table.column_names, target=target)
+        columns = resolve_columns(declared, table.column_names, target=target, what=f"file {_format_path(path)}")
     except DataError as error:
-        raise DataError(
-            _missing_columns_message(path, declared if target else {**declared, "target": None}, table.column_names)
-        ) from error
+        error.hint = (
+            "Add or rename the missing columns."
+            if fitted
+            else "Pass your names with --id, --time, --target (and --future, --past, --static); a file with one column per "
+            "series must be in long format: melt it."
+        )
+        raise
     present = [name for name in columns.all if name in table.column_names]
     unused = [name for name in table.column_names if name not in (*columns.all, *ignored)]
     if unused and (target or columns.future):
@@ -138,23 +142,6 @@ def read_table(path: str, text_format: TextFormat) -> Any:
         f"A data file must end in .csv, .tsv or .parquet, got {_format_path(path)}.",
         hint="Convert it, or pass - to read CSV from standard input.",
     )
-
-
-def _missing_columns_message(path: str, declared: Mapping[str, Any], names: list[str]) -> str:
-    """The message for a file without some of the declared (or default) columns. `names`: columns of the file."""
-    roles = {"time": "ds", "target": "y", **declared}
-    listed = [
-        name
-        for role_columns in roles.values()
-        for name in (role_columns if isinstance(role_columns, list | tuple) else [role_columns])
-        if name
-    ]
-    missing = [name for name in dict.fromkeys(listed) if name not in names]
-    all_declared = {"id", "time", "target"} <= set(declared)
-    hint = "Rename them." if all_declared else "Pass your names with --id, --time, --target (and --future, --past, --static)."
-    required = format_list(missing or listed, max_shown=12)
-    present = format_list(names, max_shown=12)
-    return f"{_format_path(path)} must have the columns {required}; its columns are {present}. {hint}"
 
 
 def _read_standard_input() -> BinaryIO:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.model_names import parse_pair
-from deepforecast.cli.parameter_values import is_list, is_mapping, is_model, member_types, parse_value
+from deepforecast.cli.parameter_values import element_types, is_list, is_mapping, is_model, member_types, parse_value
 from deepforecast.cli.parser import Parser
 from deepforecast.core.params import Param, declared_params, refuse_unknown
 from deepforecast.errors import ParameterError, format_list
@@ -92,7 +92,7 @@ def describe_values(parameter: Param) -> str:
         word = _TYPE_NAMES.get(value_type) or (
             "a model"
             if is_model(value_type)
-            else "a list"
+            else "a list" + ", each number or none" * (type(None) in element_types(value_type))
             if is_list(value_type)
             else "JSON"
             if is_mapping(value_type)

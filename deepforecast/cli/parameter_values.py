@@ -22,7 +22,7 @@ def parse_value(text: str | Sequence[str], cls: type, name: str) -> Any:
     value_types = member_types(parameter.annotation)
     list_types = [value_type for value_type in value_types if is_list(value_type)]
     if len(words) > 1 and list_types:
-        return [_parse_single(word, _element_types(list_types[0]), parameter) for word in words]
+        return [_parse_single(word, element_types(list_types[0]), parameter) for word in words]
     if len(words) > 1:
         raise ParameterError(f"{name} must be a single value, got '{format_value(' '.join(words))}'.")
     for choice in parameter.choices:
@@ -69,7 +69,7 @@ def _parse_single(text: str, value_types: Sequence[Any], parameter: Param) -> An
     for value_type in value_types:
         if is_list(value_type):
             return [
-                _parse_single(word.strip(), _element_types(value_type), parameter)
+                _parse_single(word.strip(), element_types(value_type), parameter)
                 for word in text.strip("[]() ").split(",")
                 if word.strip()
             ]
@@ -82,7 +82,8 @@ def _parse_single(text: str, value_types: Sequence[Any], parameter: Param) -> An
     return text
 
 
-def _element_types(value_type: Any) -> tuple[Any, ...]:
+def element_types(value_type: Any) -> tuple[Any, ...]:
+    """Return the types of the elements of a list type."""
     arguments = [arg for arg in typing.get_args(value_type) if arg is not Ellipsis]
     return tuple(member for arg in arguments for member in member_types(arg)) or (int, float, str)
 

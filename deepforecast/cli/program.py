@@ -12,11 +12,20 @@ from importlib import import_module
 from typing import Any
 
 from deepforecast.cli import streams
+from deepforecast.cli.arguments import DATA_HINTS
 from deepforecast.cli.outcome import Outcome
 from deepforecast.cli.output_files import refuse_overwritten_inputs
 from deepforecast.cli.parser import Parser
 from deepforecast.core.monitor import hide_progress
-from deepforecast.errors import DataWarning, DeepForecastError, ParameterError, TrainingWarning, format_list, format_value
+from deepforecast.errors import (
+    DataError,
+    DataWarning,
+    DeepForecastError,
+    ParameterError,
+    TrainingWarning,
+    format_list,
+    format_value,
+)
 
 COMMANDS = {
     "check": "check a data file: gaps, duplicates, frequency, missing values",
@@ -119,6 +128,8 @@ def print_outcome(outcome: Outcome, as_json: bool) -> None:
 def report_error(error: BaseException, words: Sequence[str], options: Collection[str]) -> int:
     """Print an error as one line, as JSON or with its traceback; return the exit code."""
     is_expected = isinstance(error, DeepForecastError | OSError | MemoryError)
+    if isinstance(error, DataError):
+        error.hint = DATA_HINTS.get(error.problem, error.hint)
     message = error_message(error) + _option_note(error, options)
     if "--traceback" in words:
         streams.print_notes([format_value(line, 1000) for line in "".join(traceback.format_exception(error)).splitlines()])

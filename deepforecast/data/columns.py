@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from deepforecast.data.frames import Frame, library_name, to_narwhals
+from deepforecast.data.key_columns import TEXT_TIME
 from deepforecast.errors import DataError, ParameterError, ParameterTypeError, format_list, format_value, warn
 
 KEY_ROLES = ("id", "time", "target")
@@ -107,17 +108,20 @@ def _refuse_several_ids(id_names: Any, frame: Frame = None) -> None:
     if not isinstance(id_names, list | tuple):
         return
     library = "pandas" if frame is None else library_name(to_narwhals(frame))
-    if library == "polars":
-        code = f"frame.with_columns(unique_id=polars.concat_str({list(id_names)}, separator='/'))"
-    else:
-        texts = " + '/' + ".join(f"frame[{name!r}].astype(str)" for name in id_names)
-        code = f"{ARROW_TO_PANDAS if library == 'pyarrow' else 'frame'}.assign(unique_id=lambda frame: {texts})"
     raise ParameterTypeError(
         f"columns: `id` must be one column name, got {format_list(id_names)} ({type(id_names).__name__}).",
-        hint=f"Pass {code}, and 'unique_id' as the id.",
+        hint=f"Pass {joined_ids_code(id_names, library)}, and 'unique_id' as the id.",
         parameter="columns",
         value=id_names,
     )
+
+
+def joined_ids_code(id_names: Sequence[str], library: str) -> str:
+    """Code that joins several id columns of a frame of `library` into one, unique_id."""
+    if library == "polars":
+        return f"frame.with_columns(unique_id=polars.concat_str({list(id_names)}, separator='/'))"
+    texts = " + '/' + ".join(f"frame[{name!r}].astype(str)" for name in id_names)
+    return f"{ARROW_TO_PANDAS if library == 'pyarrow' else 'frame'}.assign(unique_id=lambda frame: {texts})"
 
 
 DIALECTS = (Columns(), Columns("item_id", "timestamp", "target"))
@@ -211,7 +215,7 @@ def _missing_columns_error(
         if melt := _melt_hint(frame, expected):
             hint = f"; if each column is a series, pass {melt}"
         elif len(names) > WIDE_FRAME_COLUMNS:
-            hint += "; a frame with one column per series must be in long format: use melt()"
+            hint += "; a frame with one column per series must be in long format: use melt() or unpivot()"
     return DataError(
         f"The {what} must have the columns {columns}, but it lacks {format_list(missing)} and has "
         f"{format_list(names, max_shown=12) or 'none'}.",
@@ -224,14 +228,18 @@ def _melt_hint(frame: Frame, expected: Columns) -> str:
     if frame is None or expected.covariates:
         return ""
     table = to_narwhals(frame)
+    if tuple in map(type, table.columns):  # a MultiIndex of pandas
+        return ""
     library, default = library_name(table), Columns()
     labels = [name for name, dtype in table.schema.items() if not dtype.is_numeric()]
-    time = expected.time if expected.time in table.columns else labels[0] if len(labels) == 1 else None
+    time = expected.time if expected.time in table.columns else None
+    if time is None and len(labels) == 1 and re.match(TEXT_TIME, "".join(map(str, table[labels[0]].head(1).to_list()))):
+        time = labels[0]
     code = ARROW_TO_PANDAS if library == "pyarrow" else "frame"
     if time is None and type(getattr(frame, "index", None)).__name__ == "DatetimeIndex":
         code, time = f"frame.reset_index(names={expected.time!r})", expected.time
     series = set(table.columns) - {time}
-    if time is None or len(series) < 2 or expected.id in series or not series.isdisjoint(labels):
+    if time is None or len(series) < 2 or expected.id in table.columns or not series.isdisjoint(labels):
         return ""
     roles = {"id": expected.id or default.id, "time": time, "target": expected.target}
     names = f"={roles['id']!r}, value_name={expected.target!r})"

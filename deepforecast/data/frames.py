@@ -87,7 +87,8 @@ def materialize(frame: Frame) -> Frame:
 
     Streams may be readable only once: code that opens a frame several times materializes it first.
     """
-    if type(frame).__name__ == "LazyFrame":  # of polars or narwhals
+    frame = frame.to_native() if hasattr(type(frame), "to_native") else frame  # of any version of narwhals
+    if type(frame).__name__ == "LazyFrame":
         return frame.collect()
     if not hasattr(type(frame), "__arrow_c_stream__") or nw.dependencies.is_into_dataframe(frame):
         return frame
@@ -161,18 +162,21 @@ def read_numbers(column: Any, name: str, extra_hint: str = "") -> Floats:
 
 def _convert_numbers(series: nw.Series[Any], name: str, extra_hint: str) -> Any:
     """The numbers of a column that is not a numpy array or may have missing values, as an array with NaN for these."""
-    if not series.dtype.is_numeric():  # decimals are numeric
-        native = series.to_native()
-        dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
-        suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
-        raise DataError(
-            f"Column {format_value(name)} must be numeric, got dtype {format_value(dtype_text)}.",
-            hint=f"{suggestion}{extra_hint}.",
-        )
+    native = series.to_native()
+    if not series.dtype.is_numeric():  # decimals are numeric, except for Python objects
+        import pandas as pd
+
+        if not series.implementation.is_pandas_like() or pd.api.types.infer_dtype(native) != "decimal":
+            dtype_text = str(getattr(native, "dtype", None) or getattr(native, "type", ""))
+            suggestion = "Convert it to 0 and 1" if series.dtype == nw.Boolean else "Convert it to a numeric dtype such as float64"
+            raise DataError(
+                f"Column {format_value(name)} must be numeric, got dtype {format_value(dtype_text)}.",
+                hint=f"{suggestion}{extra_hint}.",
+            )
     if series.dtype.is_integer() and series.null_count() < len(series):
         _refuse_inexact(series, name)
     if series.implementation.is_pandas_like():
-        return series.to_native().to_numpy(dtype="float64", na_value=np.nan)
+        return native.to_numpy(dtype="float64", na_value=np.nan)
     return series.cast(nw.Float64).to_numpy()
 
 
@@ -300,7 +304,7 @@ def _from_series(series: Any, what: str) -> Any:
             is_text = not pd.api.types.is_numeric_dtype(series.index)
             code = "frame.set_axis(pandas.to_datetime(frame.index))" if is_text else f"pandas.Series(frame.array, {DATES})"
         raise DataError(
-            f"A Series passed as the {what} must have a DatetimeIndex, got a {type(series.index).__name__}.",
+            f"A Series passed as the {what} must have a DatetimeIndex, got {type(series.index).__name__}.",
             hint=f"Pass {code}.",
         )
     return pd.DataFrame({"ds": series.index, "y": series.array})
@@ -310,7 +314,7 @@ def _conversion_hint(value: Any, what: str) -> str:
     """The fix for an object that is not a frame: code that converts it, in which the object is `frame`."""
     if isinstance(value, (str, PathLike)):
         return "Read the file: pass pandas.read_csv(frame) or pandas.read_parquet(frame)."
-    is_series = nw.dependencies.is_into_series(value)
+    is_series = nw.dependencies.is_into_series(value) or hasattr(type(value), "to_pylist")  # a pyarrow array
     code = next((code for name, code in CONVERSIONS.items() if hasattr(type(value), name)), "")
     if code and not is_series:
         return f"Pass {code}."
@@ -318,11 +322,15 @@ def _conversion_hint(value: Any, what: str) -> str:
     first = value[0] if is_sequence and len(value) else None
     if isinstance(value, Mapping | Iterator) or isinstance(first, Mapping):
         return "Pass pandas.DataFrame(frame)."
+    if what != "frame":
+        return "Pass a DataFrame."
+    if type(first).__name__ == "RecordBatch":
+        return "Pass pyarrow.Table.from_batches(frame)."
     if isinstance(first, Sequence | np.ndarray) and not isinstance(first, str):
         if all(isinstance(element, Number) for element in first):  # a column per series
             return f"Pass the dates too: pandas.DataFrame(frame, {DATES}).{MELT_INDEX}."
         names = ["ds", "y"] if len(first) == 2 else ["unique_id", "ds", "y"]
         return f"Pass pandas.DataFrame(frame, columns={names}).infer_objects()."
-    if first is not None or is_series:
+    if isinstance(first, Number) or is_series:
         return f"Pass the dates too: pandas.Series(frame, {DATES})."
-    return "Pass a DataFrame" + (', such as deepforecast.datasets.load("air_passengers").' if what == "frame" else ".")
+    return 'Pass a DataFrame, such as deepforecast.datasets.load("air_passengers").'

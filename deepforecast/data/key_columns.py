@@ -51,24 +51,27 @@ def read_timestamps(column: Any, name: str) -> tuple[Ints, TimeType]:
     integers: Any
     if series.dtype.is_integer():
         unit, integers = "", _read_integers(series, name, dtype_text)
-    elif series.dtype == nw.String:
-        return _parse_text(series, name)
     elif hasattr(dtype, "tz"):  # datetimes of pandas with a time zone
         import pandas as pd
 
         unit, zone, integers = dtype.unit, _zone_name(dtype, name), pd.DatetimeIndex(native).asi8
     elif dtype_text == "object" and {type(value) for value in native} == {date}:
         integers = native.to_numpy().astype("M8[D]").view(np.int64)
+    elif series.dtype == nw.String or (dtype_text == "object" and all(isinstance(value, date) for value in native)):
+        return _parse_text(series, name)
     # of pyarrow, of pandas with a pyarrow dtype, or of polars with missing values;
-    # the dtype text is tested too, as narwhals does not support all time zone names
-    elif series.dtype in (nw.Date, nw.Datetime) or "timestamp[" in dtype_text:
+    # the dtype text is tested too, as narwhals does not support date64 and all time zone names
+    elif series.dtype in (nw.Date, nw.Datetime) or "timestamp[" in dtype_text or "date64" in dtype_text:
         import pyarrow as pa
 
         array = series.to_arrow()
-        is_date = pa.types.is_date32(array.type)
-        integers = array.cast(pa.int32() if is_date else pa.int64()).to_numpy(zero_copy_only=False)
-        if not is_date:
+        if pa.types.is_date(array.type):
+            dtype_text = dtype_text.replace("date64[ms]", "date32[day]")
+            array = array.cast(pa.date32()).cast(pa.int32())
+        else:
             unit, zone = array.type.unit, array.type.tz
+            array = array.cast(pa.int64())
+        integers = array.to_numpy(zero_copy_only=False)
     else:
         raise _time_type_error(series, name, dtype_text)
     return np.ascontiguousarray(integers, dtype=np.int64), TimeType(unit, zone, dtype_text)
@@ -148,11 +151,11 @@ def _zone_name(dtype: Any, name: str) -> str:
 
 
 def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
-    """Parse ISO 8601 text; other formats raise `DataError`, as the order of day and month may be ambiguous."""
+    """Parse ISO 8601 text or datetime objects; other formats raise `DataError`, as the order of day and month may be ambiguous."""
     import pandas as pd
 
     text = pd.Series(series.to_list(), dtype=object)
-    iso_text = text.where(text.str.fullmatch(TEXT_TIME))
+    iso_text = text.where(text.map(str).str.fullmatch(TEXT_TIME))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas 2 only warns of mixed time zones, and returns objects
@@ -163,24 +166,23 @@ def _parse_text(series: nw.Series[Any], name: str) -> tuple[Ints, TimeType]:
         raise _mixed_zones_error(name)
     invalid = text[parsed.isna()]
     if len(invalid):
+        code = f": pandas.to_datetime(frame[{name!r}], dayfirst=...)" if series.implementation.is_pandas_like() else ""
+        if len({str(getattr(value, "tzinfo", None)) for value in text}) > 1:
+            raise _mixed_zones_error(name)
         raise DataError(
             f"Text in the time column {format_value(name)} must be ISO 8601, as in 2024-01-31 or "
             f"2024-01-31T12:00, got {format_list(invalid.unique())}, first in row {invalid.index[0]}.",
-            hint=f"Correct these values, or convert the column, e.g. pandas.to_datetime(frame[{name!r}], dayfirst=...).",
+            hint=f"Correct these values, or convert the column to datetimes{code}.",
         )
     return read_timestamps(parsed, name)
 
 
 def _time_type_error(series: nw.Series[Any], name: str, dtype_text: str) -> DataError:
     """The error for a column of an unsupported dtype, or of Python objects, with a fix that fits it."""
-    found, hint = format_value(dtype_text), f"Convert it, e.g. pandas.to_datetime(frame[{name!r}])."
+    found, hint = format_value(dtype_text), "Convert it to one of these types."
     if series.dtype == nw.Object or dtype_text == "object":
         values = series.to_list()
-        if len({str(getattr(value, "tzinfo", None)) for value in values}) > 1:
-            return _mixed_zones_error(name)
         found = f"object with values of type {format_list(sorted({type(value).__name__ for value in values}))}"
-    elif series.dtype.is_float():
-        hint = f"Convert it, e.g. frame[{name!r}].astype('int64')."
     elif dtype_text.startswith("period"):
         hint = f"Convert it: frame[{name!r}].dt.to_timestamp()."
     return DataError(
@@ -191,7 +193,7 @@ def _time_type_error(series: nw.Series[Any], name: str, dtype_text: str) -> Data
 def _mixed_zones_error(name: str) -> DataError:
     return DataError(
         f"The time column {format_value(name)} must have one time zone, got several.",
-        hint=f"Convert it: pandas.to_datetime(frame[{name!r}], utc=True).",
+        hint="Convert all times to UTC.",
     )
 
 
@@ -354,5 +356,5 @@ def _id_type_error(series: nw.Series[Any], name: str, values: Any) -> DataError:
     return DataError(
         f"The id column {format_value(name)} must contain strings, integers, or categories of one of "
         f"these types, got dtype {format_value(dtype_text)}{type_names}.",
-        hint="Convert it, e.g. with .astype(str).",
+        hint="Convert it to strings.",
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer_frequency, nominal_local_time
-from deepforecast.data.columns import Columns
+from deepforecast.data.columns import Columns, joined_ids_code
 from deepforecast.data.frames import Floats, Ints, Table
 from deepforecast.data.frequency import GRIDS, OFF_GRID, parse_frequency, point_numbers
 from deepforecast.data.key_columns import SINGLE_RUN, Runs, TimeType, find_runs
@@ -189,21 +189,24 @@ def missing_timestamp_error(table: Table, names: Columns, what: str = "frame") -
 def _duplicates_error(keys: Keys, rows: Ints) -> DataError:
     """The error for rows that repeat a timestamp of their series."""
     time = format_value(keys.names.time)
-    finding: dict[str, Any] = {"problem": "duplicates", "count": len(rows), "where": keys.where(rows)}
     if keys.ids is None:
-        timestamp = keys.format_timestamp(rows[0])
-        return DataError(
-            f"Timestamps of column {time} must be unique in the {keys.what}, which is one series without an "
-            f"id column (unique_id), but {timestamp} is repeated ({pluralize(len(rows), 'duplicate row')} in "
-            "all).",
-            hint="Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates.",
-            **finding,
+        message = (
+            f"Timestamps of column {time} must be unique in the {keys.what}, which is one series without an id column "
+            f"(unique_id), but {keys.format_timestamp(rows[0])} is repeated ({pluralize(len(rows), 'duplicate row')} in all)."
         )
+    else:
+        message = (
+            f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
+            f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))})."
+        )
+    code = joined_ids_code([keys.names.id or "shop", "department"], keys.library)
     return DataError(
-        f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
-        f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))}).",
-        hint="Drop the duplicates or aggregate them.",
-        **finding,
+        message,
+        hint=f"One id column must tell all series apart, e.g. columns={{'id': 'shop'}}; if it takes two, pass {code}, "
+        "and 'unique_id' as the id. Otherwise drop or aggregate the duplicates.",
+        problem="duplicates",
+        count=len(rows),
+        where=keys.where(rows),
     )
 
 

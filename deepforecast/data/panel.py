@@ -145,7 +145,10 @@ SLICE_FROM_ROWS = 100  # mean length from which series are copied as slices rath
 
 def empty_frame_error() -> DataError:
     """The error for a frame without rows."""
-    return DataError("The frame cannot be empty; it has columns, but no rows.", hint="Pass the history of at least one series.")
+    return DataError(
+        "The frame cannot be empty; it has columns, but no rows.",
+        hint="Pass the history of at least one series; a stream can be read only once.",
+    )
 
 
 @dataclass(frozen=True)
@@ -293,7 +296,14 @@ class Panel:
         covariates: dict[str, Covariate] = {}
         for name in (*names.future, *names.past):
             try:
-                covariates[name] = read_panel_covariate(table, name, keys, report)
+                covariate = read_panel_covariate(table, name, keys, report)
+                if calendar is None and not allow_all_missing and covariate.missing().all():
+                    raise DataError(
+                        f"A covariate must have at least one value, but all of column {format_value(name)} are missing.",
+                        hint="Fill them in, or leave the covariate out.",
+                        problem=f"{name} all missing",
+                    )
+                covariates[name] = covariate
             except DataError as error:
                 report(error)
         undeclared = [name for name in table.columns if name not in names.all]

@@ -89,7 +89,7 @@ def backtest_windows(panel: Panel, plan: BacktestPlan) -> list[BacktestWindow]:
     end = panel.lengths if by_series else (int(panel.series.last.max()) - panel.start) // panel.calendar.step + 1
     short = np.flatnonzero(panel.lengths < plan.n_test_rows + plan.min_observations)
     if by_series and len(short) and not plan.skips_short:
-        raise _too_many_windows_error(panel, plan, short, f"{panel.lengths[short[0]]} rows")
+        raise _too_many_windows_error(panel, plan, short, pluralize(int(panel.lengths[short[0]]), "row"))
     # future covariates are known only for existing rows
     requires_all_rows = plan.full_windows or bool(panel.series.columns.future)
     n_required_rows = plan.gap + (plan.horizon if requires_all_rows else 1)
@@ -140,8 +140,8 @@ def _too_many_windows_error(panel: Panel, plan: BacktestPlan, short: Ints, lengt
         description = f"{labels} have fewer: the first, {panel.series.label(int(short[0]))}, has"
     return ParameterError(
         f"n_windows={plan.n_windows} with horizon={plan.horizon} (step {plan.step}, gap "
-        f"{plan.gap}) requires {pluralize(plan.min_observations, 'value')} for training and {plan.n_test_rows} "
-        f"rows after them; series {description} {length_text}.",
+        f"{plan.gap}) requires {pluralize(plan.min_observations, 'value')} for training and "
+        f"{pluralize(plan.n_test_rows, 'row')} after them; series {description} {length_text}.",
         hint="Use fewer windows or a shorter horizon, or leave these series out.",
     )
 

@@ -26,7 +26,21 @@ def test_findings_and_exit_code(run, folder: Path) -> None:
     assert "warning  gaps (2): 007, first at 2024-01-05" in gap.out
     assert double.status == 1
     assert "error    duplicates (1): 007, first at 2024-01-03" in double.out
-    assert double.out.splitlines()[-1] == "1 kind of error: models refuse these data, unless on_failure leaves such series out."
+    assert double.out.splitlines()[-1] == "Errors: models refuse these data."
+    assert "hint: use a model with capabilities.missing, or set --missing interpolate" in gap.out
+    assert "hint: The --id column must tell all series apart" in double.out
+    assert "The --id column must tell all series apart" in run("fit", "double.csv", "--model", "Naive", "--save", "m").refusal()
+
+
+def test_series_without_values_are_an_error_only_if_there_are_no_others(run, folder: Path) -> None:
+    empty = "".join(f"empty,2024-01-{day:02d},\n" for day in range(1, 31))
+    (folder / "some.csv").write_text((folder / "sales.csv").read_text() + empty)
+    (folder / "none.csv").write_text("unique_id,ds,y\n" + empty)
+    for name, status, severity in (("some.csv", 0, "warning"), ("none.csv", 1, "error")):
+        checked, fitted = run("check", name), run("fit", name, "--model", "Naive", "--horizon", "2", "--save", "m")
+        assert (checked.status, bool(fitted.status)) == (status, bool(status))
+        assert f"{severity:8s} all missing (1): empty" in checked.out
+        assert "pass --on-failure fallback" in checked.out
 
 
 def test_as_json(run, folder: Path) -> None:
@@ -71,7 +85,10 @@ def test_control_characters_of_ids_are_escaped_in_the_terminal(run, folder: Path
     ("arguments", "said"),
     [
         (["nowhere.csv"], "nowhere.csv cannot be read"),
-        (["sales.csv", "--target", "sold"], "sales.csv must have the columns sold; its columns are unique_id, ds, y"),
+        (
+            ["sales.csv", "--target", "sold"],
+            "sales.csv must have the columns unique_id, ds, sold, but it lacks sold and has unique_id, ds, y",
+        ),
         (["sales.csv", "--id", "y"], "y"),
         (["sales.csv", "--freq", "X"], "freq"),
         (["sales.csv", "--freq", "0"], "freq"),

@@ -44,6 +44,7 @@ def test_kind_range_and_default_are_said() -> None:
     said = {name: describe_parameter(one) for name, one in declared_params(Odd).items()}
     assert said["learning_rate"] == "step size, in 100 % of (a number above 0 and below 1; default 0.001)"
     assert said["shuffle"] == "shuffle (true or false; default True)"
+    assert said["bounds"].endswith("None: no bounds (a list, each number or none; default none)")
     assert said["lags"] == "lags (a list of values of at least 1; default (1, 7))"
     assert said["trainer"] == "passed on (JSON; default none)"
     assert said["inner"] == "model inside (a model; required)"

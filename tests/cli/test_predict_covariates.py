@@ -78,7 +78,7 @@ def test_the_rows_needed_are_written_as_a_template(run, fitted: Path) -> None:
         (None, "fitted with future covariates (promo, weather). Pass --future-data FILE"),
         (
             "unique_id,ds,promo\n01,2024-01-09,1\n",
-            "future.csv must have the columns weather; its columns are unique_id, ds, promo",
+            "future.csv must have the columns unique_id, ds, promo, weather, but it lacks weather and has unique_id, ds, promo. Add",
         ),
         ("unique_id,ds,promo,weather\n01,2024-01-09,1,1\n", "02"),
         ("unique_id,ds,promo,weather\n01,2024-01-09,x,1\n", "promo"),

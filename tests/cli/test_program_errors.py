@@ -49,7 +49,7 @@ def test_findings_of_an_empty_file_have_a_hint(run, folder: Path) -> None:
     (folder / "empty.csv").write_text("unique_id,ds,y\n")
     ran = run("check", "empty.csv")
     assert ran.status == 1
-    assert "hint: Pass the history of at least one series." in ran.out
+    assert "hint: Pass the history of at least one series; " in ran.out
 
 
 def test_relative_metrics_have_their_reference(run) -> None:

@@ -63,6 +63,8 @@ DEFECTS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "text covariate": at("x", "red", 44),
     "constant covariate": at("x", 1.0, *range(40)),
     "covariate without values": at("x", np.nan, *range(40)),
+    "covariate missing everywhere": at("x", np.nan, *range(80)),
+    "categorical covariate missing everywhere": lambda frame: frame.assign(x=pd.Categorical([None] * 80, ["a", "b"])),
     "leaking covariate": lambda frame: frame.assign(x=2 * frame["y"]),
     "changing static": at("size", 2.0, 3),
     "missing static": at("size", np.nan, *range(40)),
@@ -78,7 +80,9 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "future": {"future": ["x"]},
     "past and static": {"past": ["x"], "static": ["size"]},
 }
-SLOW_PAIRS = list(combinations(["duplicate", "infinite target", "gap", "missing covariate", "all missing", "changing static"], 2))
+SLOW_PAIRS = list(
+    combinations(["duplicate", "infinite target", "gap", "missing covariate", "all missing", "changing static"], 2)
+)
 
 
 def refuses(model: Any, frame: pd.DataFrame, columns: dict[str, Any]) -> bool:

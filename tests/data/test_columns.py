@@ -9,7 +9,7 @@ import pytest
 from deepforecast import Naive
 from deepforecast.data.columns import Columns, resolve_columns
 from deepforecast.errors import DataError, DataWarning, ParameterError, ParameterTypeError
-from tests.frames import LIBRARIES, D, P, Stream, converted, follow_hint, plain
+from tests.frames import LIBRARIES, D, P, Stream, converted, follow_hint, joined, plain
 
 HOUSE = ["unique_id", "ds", "y"]
 OTHER = ["item_id", "timestamp", "target"]
@@ -69,7 +69,8 @@ def test_what_is_missing_is_named(given: Any, names: list[str], words: list[str]
 
 def test_a_column_for_each_series_is_told_how_to_become_long() -> None:
     with pytest.raises(
-        DataError, match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\)"
+        DataError,
+        match=r"lacks ds, y and has .*; a frame with one column per series must be in long format: use melt\(\) or unpivot\(\)",
     ):
         resolve_columns(None, ["day", *(f"shop {number}" for number in range(5))])
     with pytest.raises(DataError, match=r"to make it a column\.$"):
@@ -105,12 +106,32 @@ def test_the_code_for_a_column_per_series_takes_the_time_of_the_index() -> None:
 
 @pytest.mark.parametrize(
     "frame",
-    [D().drop(columns="y").assign(a=1.0, b=2.0), D().assign(kind="x").rename(columns={"y": "z"}), D()[["ds"]].assign(a=1.0)],
+    [
+        D().drop(columns="y").assign(a=1.0, b=2.0),
+        D().assign(kind="x").rename(columns={"y": "z"}),
+        D()[["ds"]].assign(a=1.0),
+        pd.DataFrame({"unique_id": ["north", "south"], "2024-01-01": 1.0, "2024-01-02": 2.0}),  # columns are dates
+        pd.DataFrame({"shop": ["north", "south"], "2024-01-01": 1.0, "2024-01-02": 2.0}),
+        P(2, 9).pivot(index="ds", columns="unique_id", values=["y"]),  # columns are a MultiIndex
+        P(2, 9).pivot(index="ds", columns="unique_id", values=["y"]).reset_index(),
+    ],
 )
 def test_a_long_frame_is_not_melted(frame: pd.DataFrame) -> None:
     with pytest.raises(DataError) as caught:
         Naive(horizon=1).fit(frame)
     assert "melt" not in str(caught.value)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("id_name", ["item", None])
+def test_duplicates_of_series_told_apart_by_two_columns_are_fixed_by_joining_them(library: str, id_name: str | None) -> None:
+    items = P(2, 9).rename(columns={"unique_id": id_name or "shop"})
+    frame = converted(joined(items.assign(department="A"), items.assign(department="B")), library)
+    with pytest.raises(DataError, match=r"One id column must tell all series apart.*Otherwise drop or aggregate") as caught:
+        Naive(horizon=1).fit(frame, columns={"id": id_name} if id_name else None)
+    with pytest.warns(DataWarning, match="Columns without a role are ignored"):
+        model = Naive(horizon=1).fit(follow_hint(caught.value, frame))
+    assert len(model.predict()) == 4
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, "stream"])

@@ -127,6 +127,8 @@ def test_too_many_windows_for_the_shortest_series() -> None:
         backtest_windows(panel, BacktestPlan(3, 3, 3))
     with pytest.raises(ParameterError, match=r"series 3 has 8 rows\. Use fewer"):
         backtest_windows(panel.take(np.array([0, 2, 3])), BacktestPlan(3, 3, 3))
+    with pytest.raises(ParameterError, match=r"and 2 rows after them; series 1 has 1 row\."):
+        backtest_windows(panel_of([30, 1]), BacktestPlan(1, 2, 1))
     assert len(backtest_windows(panel.take(np.array([0, 2])), BacktestPlan(3, 9, 3))) == 9
     with pytest.raises(ParameterError, match="Use fewer windows"):
         backtest_windows(panel, BacktestPlan(3, 11, 3, align="calendar"))
