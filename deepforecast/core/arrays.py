@@ -179,16 +179,17 @@ def design_matrix(covariates: Mapping[str, Covariate]) -> Floats:
 
     Missing numbers are NaN; missing and unknown categories are all 0, which is the average effect.
     """
-    columns = []
+    columns, n_values = [], 0
     for covariate in covariates.values():
         values = covariate.values.reshape(-1)
+        n_values = len(values)
         if covariate.categories is None:
             columns.append(values)
             continue
         last_code = len(covariate.categories) - 1
         is_last = values == last_code  # -1 in all columns: sum-to-zero coding
         columns += [(values == code).astype(np.float64) - is_last for code in range(last_code)]
-    return np.stack(columns, axis=-1) if columns else np.empty((0, 0))
+    return np.stack(columns, axis=-1) if columns else np.empty((n_values, 0))
 
 
 def standardize(matrix: Floats, indptr: Ints) -> tuple[Floats, Floats, Floats]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import ARIMA, ETS, AutoARIMA, UnobservedComponents
+from deepforecast import ARIMA, ETS, AutoARIMA, NeuralProphet, UnobservedComponents, cross_validate
 from deepforecast.core.arrays import design_matrix, standardize
 from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.errors import DataWarning
@@ -39,6 +39,21 @@ def test_a_column_that_never_varies_counts_as_nothing_and_a_missing_one_stays_mi
     np.testing.assert_array_equal(away[:, 0], 0)
     assert scale[0, 0] == np.inf
     np.testing.assert_array_equal(away[:, 1], [-1, np.nan, 1])
+
+
+@pytest.mark.parametrize("categories", [(), ("a",)])
+def test_a_covariate_with_at_most_one_category_has_no_column(categories):
+    matrix = design_matrix({"day": Covariate(np.full(5, UNKNOWN), categories)})
+    assert [array.shape for array in (matrix, *standardize(matrix, np.array([0, 2, 5])))] == [(5, 0), (5, 0), (2, 0), (2, 0)]
+
+
+@pytest.mark.parametrize("model", [ETS(season_length=1), NeuralProphet(max_steps=2, accelerator="cpu")], ids=str)
+@pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
+def test_categories_may_be_unknown_in_a_whole_training_window(model):
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=40), "y": noise(0)})
+    frame["c"] = pd.Categorical([None] * 36 + ["a", "b"] * 2)
+    forecasts = cross_validate(model, frame, horizon=4, n_windows=1, columns={"future": ["c"]})
+    assert forecasts[model.name].notna().all()
 
 
 def test_no_columns():

@@ -192,7 +192,7 @@ def _is_per_series(model: NeuralProphet, component: ComponentSpec) -> bool:
 
 def _zero_shift(columns: WindowColumns, component: ComponentSpec) -> float:
     """Shift that undoes the centring of a numeric column that must not be standardized; 0 for other columns."""
-    if component.standardize == "no" and not component.names:
+    if component.standardize == "no" and component.name in columns.loc:
         return columns.loc[component.name] / columns.scale[component.name]
     return 0.0
 
