@@ -10,7 +10,7 @@ from deepforecast.cli.parser import Parser, parse_number
 
 ROLES = ("id", "time", "target", "future", "past", "static")
 DATA_HINTS = {  # by problem of the data; the hints of the library are for Python
-    "duplicates": "The --id column must tell all series apart: if it takes two, join them. Otherwise drop or aggregate duplicates.",
+    "duplicates": "Drop or aggregate the duplicates; one id column (option --id of a fit) must tell all series apart.",
     "all missing": "Drop these series, or pass --on-failure fallback (the default) or drop.",
 }
 

@@ -73,8 +73,8 @@ def read_data(
         error.hint = (
             "Add or rename the missing columns."
             if fitted
-            else "Pass your names with --id, --time, --target (and --future, --past, --static); a file with one column per "
-            "series must be in long format: melt it."
+            else "Pass the names of your columns with --time, --target, --id, --future, --past and --static. A file with one "
+            "column per series must be melted first."
         )
         raise
     present = [name for name in columns.all if name in table.column_names]

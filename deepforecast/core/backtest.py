@@ -116,6 +116,8 @@ def rolling_folds(
                 break
             if reasons := _reasons_of_missing_future(panel, window, plan.gap + plan.horizon):
                 state_at_cutoff = add_failures(clone, history, state_at_cutoff, reasons)
+                if not len(state_at_cutoff.series):  # scores would be those of naive methods alone
+                    refuse_missing_future(panel, [window], plan.gap + plan.horizon)
             fit_finished, cpu_fitted = time.perf_counter(), time.process_time()
             fold = forecast_window(clone, panel, window, state_at_cutoff, gap=plan.gap, horizon=plan.horizon)
         yield replace(

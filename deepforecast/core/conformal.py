@@ -76,6 +76,7 @@ class SeriesErrors(Calibration):
     errors: Floats
     method: str = "split"
     rate: float = 0.05  # step size of the adaptive miss rate
+    max_errors: int = -1  # number of errors per step of the series with most, of all series that were calibrated
 
     shared = False
 
@@ -83,6 +84,11 @@ class SeriesErrors(Calibration):
     def steps(self) -> int:
         """Number of steps that were calibrated."""
         return int(self.errors.shape[2])
+
+    def __post_init__(self) -> None:
+        if self.max_errors < 0:
+            n_errors = np.sum(~np.isnan(self.errors), axis=1).min(axis=1, initial=self.errors.shape[1])
+            object.__setattr__(self, "max_errors", int(n_errors.max(initial=0)))
 
     def take(self, numbers: Ints) -> SeriesErrors:
         """The calibration of some of the series."""
@@ -95,7 +101,7 @@ class SeriesErrors(Calibration):
             np.pad(errors, ((0, 0), (n_windows - errors.shape[1], 0), (0, 0)), constant_values=np.nan)
             for errors in (self.errors, added.errors)
         ]
-        return replace(self, errors=np.concatenate(padded))
+        return replace(self, errors=np.concatenate(padded), max_errors=max(self.max_errors, added.max_errors))
 
     def half_widths(self, level: float, steps: int, allow_missing: bool = False) -> Floats:
         """See `Calibration`."""
@@ -103,12 +109,8 @@ class SeriesErrors(Calibration):
         scores = np.sort(absolute_errors, axis=1)  # NaN last
         n_errors = np.sum(~np.isnan(scores), axis=1)
         has_too_few = n_errors.min(axis=1) < min_windows(level)
-        _refuse_few_errors(
-            level,
-            n_errors[~has_too_few] if allow_missing and not has_too_few.all() else n_errors,
-            "pass longer series, a larger n_windows if it is limited, or pool the errors of all series with "
-            "Conformal(model, pool=True)",
-        )
+        if not allow_missing or self.max_errors < min_windows(level):
+            _refuse_few_errors(level, n_errors, "pass longer series, or pool the errors of all: Conformal(model, pool=True)")
         scores[has_too_few], n_errors[has_too_few] = np.nan, 1
         miss_rates = np.full(n_errors.shape, 1 - level / 100)
         if self.method == "adaptive":

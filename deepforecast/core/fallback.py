@@ -16,7 +16,7 @@ import numpy as np
 
 from deepforecast.core import registry
 from deepforecast.core.encoding import InvalidManifest, check_keys, check_list
-from deepforecast.core.forecast import Forecast, JoinedForecast, refuse_duplicate_columns
+from deepforecast.core.forecast import Forecast, JoinedForecast
 from deepforecast.core.preprocessing import drop_unusable, hints_without_on_failure
 from deepforecast.core.state import State
 from deepforecast.data import frames
@@ -122,9 +122,9 @@ class Fallback:
         columns: dict[str, Any] = {}
         if self.series.columns.id is not None and self.series.native_ids is not None:
             columns[self.series.columns.id] = frames.take_native_values(self.series.native_ids, numbers)
-        refuse_duplicate_columns(["reason", "model"], columns)
-        columns["reason"] = np.array([self.reasons[number] for number in numbers.tolist()], dtype=np.str_)
-        columns["model"] = np.array([model_by_number.get(number, "") for number in numbers.tolist()], dtype=np.str_)
+        suffix = "_" if columns.keys() & {"reason", "model"} else ""  # the id column has one of these names
+        columns[f"reason{suffix}"] = np.array([self.reasons[number] for number in numbers.tolist()], dtype=np.str_)
+        columns[f"model{suffix}"] = np.array([model_by_number.get(number, "") for number in numbers.tolist()], dtype=np.str_)
         return columns
 
 
@@ -229,6 +229,12 @@ def add_failures(model: Forecaster, panel: Panel, state: State, reasons: Mapping
     if model.on_failure == "fallback":
         parts += _fit_naive(model, panel, numbers)
     is_fitted = ~np.isin(fallback.fitted, numbers)
+    outcome = "naive methods forecast them" if model.on_failure == "fallback" else "they are left out"
+    warn(
+        f"{model.name} cannot forecast series {panel.series.labels(numbers)}; {outcome}. The first reason: "
+        f"{reasons[int(numbers[0])]}",
+        subject=model.name,
+    )
     fallback = replace(
         fallback,
         fitted=fallback.fitted[is_fitted],

@@ -341,13 +341,11 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
     for value in values:
         is_number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
         if not (is_number and low < value < high):
-            error_type = ParameterError if is_number else ParameterTypeError
-            raise error_type(
-                f"`{name}` must be between {low} and {high} (exclusive), a number or a list of numbers, "
-                f"got {format_value(value)} ({type(value).__name__}).",
-                parameter=name,
-                value=value,
-            )
+            message = f"`{name}` must be between {low} and {high} (exclusive), got {format_value(value)}."
+            if is_number:
+                raise ParameterError(message, parameter=name, value=value)
+            hint = f"Pass a number or a list of numbers, not {type(value).__name__}."
+            raise ParameterTypeError(message, hint=hint, parameter=name, value=value)
     return values
 
 

@@ -196,7 +196,8 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
     matching = [dialect for dialect in DIALECTS if all(getattr(dialect, role) in names for role in required)]
     dialect = (matching or DIALECTS)[0]
     roles = {role: getattr(dialect, role) for role in KEY_ROLES} | dict(explicit)
-    taken_names = [name for role, value in roles.items() if role != "id" for name in _names(value, role)]
+    taken_names = [roles["time"], roles["target"]]
+    taken_names += [name for role in COVARIATE_ROLES if role in roles for name in _names(roles[role], role)]
     if "id" not in explicit and (roles["id"] not in names or roles["id"] in taken_names):
         roles["id"] = None
     return Columns(**roles)

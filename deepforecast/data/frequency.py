@@ -149,7 +149,7 @@ def _from_alias(text: str) -> Frequency:
         n, base, anchor = int(match[1] or 1), SPELLINGS.get(match[2], match[2]), (match[3] or "").upper()
         if base == "m":
             hint = f"Pass '{match[1]}min', '{match[1]}MS' or '{match[1]}ME'."
-            raise _frequency_error("cannot be 'm', which can mean minutes or months", text, hint=hint)
+            raise _frequency_error("cannot have the unit m, which can mean minutes or months", text, hint=hint)
         if (base in POLARS_BASES or base in TICKS) and not anchor:
             return Frequency(n, base)  # the anchor of `POLARS_BASES` is inferred from the data
         base = "W" if base == "w" else base

@@ -186,7 +186,7 @@ def _time_type_error(series: nw.Series[Any], name: str, dtype_text: str) -> Data
     elif dtype_text.startswith("period"):
         hint = f"Convert it: frame[{name!r}].dt.to_timestamp()."
     return DataError(
-        f"The time column {format_value(name)} must contain datetimes, dates or integers, got dtype {found}.", hint=hint
+        f"The time column {format_value(name)} must have datetimes, dates or an integer dtype, got dtype {found}.", hint=hint
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from deepforecast.data import calendar as calendars
 from deepforecast.data import frames, key_columns
 from deepforecast.data.calendar import PER_DAY, Calendar, find_off_grid, format_timestamp, infer_frequency, nominal_local_time
-from deepforecast.data.columns import Columns, joined_ids_code
+from deepforecast.data.columns import Columns
 from deepforecast.data.frames import Floats, Ints, Table
 from deepforecast.data.frequency import GRIDS, OFF_GRID, parse_frequency, point_numbers
 from deepforecast.data.key_columns import SINGLE_RUN, Runs, TimeType, find_runs
@@ -199,11 +199,14 @@ def _duplicates_error(keys: Keys, rows: Ints) -> DataError:
             f"Pairs of {format_value(keys.names.id)} and {time} must be unique in the {keys.what}, but there are "
             f"duplicates in series {keys.describe_rows(rows)} (row {keys.caller_row(int(rows[0]))})."
         )
-    code = joined_ids_code([keys.names.id or "shop", "department"], keys.library)
+    hint = "Drop or aggregate the duplicates"
+    if keys.what == "frame" and keys.ids is None:
+        hint = "Pass the id column, e.g. columns={'id': 'shop'}, or drop the duplicates"
+    elif keys.what == "frame":
+        hint += "; if several columns identify a series, join them into one id column first"
     return DataError(
         message,
-        hint=f"One id column must tell all series apart, e.g. columns={{'id': 'shop'}}; if it takes two, pass {code}, "
-        "and 'unique_id' as the id. Otherwise drop or aggregate the duplicates.",
+        hint=f"{hint}.",
         problem="duplicates",
         count=len(rows),
         where=keys.where(rows),

@@ -297,11 +297,13 @@ class Panel:
         for name in (*names.future, *names.past):
             try:
                 covariate = read_panel_covariate(table, name, keys, report)
-                if calendar is None and not allow_all_missing and covariate.missing().all():
+                if calendar is None and covariate.missing().all():
                     raise DataError(
-                        f"A covariate must have at least one value, but all of column {format_value(name)} are missing.",
+                        f"A covariate must have at least one value, but all values of column {format_value(name)} are missing.",
                         hint="Fill them in, or leave the covariate out.",
                         problem=f"{name} all missing",
+                        count=len(y),
+                        where="all rows",
                     )
                 covariates[name] = covariate
             except DataError as error:

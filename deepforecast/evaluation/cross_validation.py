@@ -28,7 +28,7 @@ from deepforecast.data.columns import SAMPLE, STEP, Columns, warn_undeclared
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import BacktestPlan, backtest_windows
-from deepforecast.errors import DataError, TrainingError, format_list, warn
+from deepforecast.errors import CalibrationError, DataError, TrainingError, format_list, warn
 from deepforecast.evaluation.backtesting import (
     DEFAULT_OPTIONS,
     BacktestOptions,
@@ -186,6 +186,7 @@ def backtest(
         costs += fold.fit_seconds, fold.predict_seconds, fold.fit_cpu, fold.predict_cpu
         tick(1)
     warn_of_far_forecasts(model.name, panel.series, ratios)
+    columns = {name: np.concatenate([fold_columns[name] for fold_columns in fold_forecasts]) for name in fold_forecasts[0]}
     if lacks_interval.any():
         numbers = np.flatnonzero(lacks_interval)
         if model.on_failure == "raise":
@@ -195,8 +196,9 @@ def backtest(
                 hint="Leave out level=, set on_failure='fallback' (these intervals are then missing), or use fewer windows.",
                 series=panel.series.id_texts(numbers),
             )
+        if any(np.isnan(values).all() for values in columns.values()):
+            raise CalibrationError("All series have too few values before the cutoffs.")
         warn_of_missing_intervals(model.name, panel.series, numbers)
-    columns = {name: np.concatenate([fold_columns[name] for fold_columns in fold_forecasts]) for name in fold_forecasts[0]}
     fit_seconds, predict_seconds, fit_cpu, predict_cpu = costs.tolist()
     return BacktestScore(columns, fit_seconds, predict_seconds, fit_cpu, predict_cpu, int(failed.sum()))
 

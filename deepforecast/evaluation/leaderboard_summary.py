@@ -189,7 +189,7 @@ def left_out_notes(board: Leaderboard) -> list[str]:
             if row.unused
         ]
         + [
-            f"{format_model_name(row.model)} could not fit {row.failed_series:,} series, {outcome}."
+            f"{format_model_name(row.model)} could not fit or forecast {row.failed_series:,} series, {outcome}."
             for row in board.table.itertuples()
             if row.failed_series
         ]

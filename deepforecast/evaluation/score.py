@@ -180,10 +180,12 @@ def _score_models(
     shape = (len(scoring_data.models), point_groups.groups.count)
     values = np.full(shape, np.nan)
     n_undefined = np.zeros(shape, np.int64)
-    for index, model in enumerate(scoring_data.models):
-        inputs = scoring_data.inputs(metric_column.metric, model, metric_column.level)
+    inputs_by_model = [
+        scoring_data.inputs(metric_column.metric, model, metric_column.level) for model in scoring_data.models
+    ]
+    actual = leave_out_missing(scoring_data.actual, inputs_by_model)
+    for index, inputs in enumerate(inputs_by_model):
         if inputs is not None:
-            actual, inputs = leave_out_missing(scoring_data.actual, inputs)
             aggregated = metric_column.metric.by_group(actual, point_groups.groups, **inputs)
             values[index] = aggregated.value
             n_undefined[index] = aggregated.left_out - n_missing

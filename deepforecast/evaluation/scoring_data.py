@@ -154,12 +154,15 @@ class ScoringData:
         return self._cache[need]
 
 
-def leave_out_missing(actual: Floats, inputs: dict[str, Any]) -> tuple[Floats, dict[str, Any]]:
-    """The actual values, NaN at points without an interval or quantiles, and the inputs of a metric, 0 at these points."""
-    names = [name for name in ("lo", "hi", "quantile_forecast") if name in inputs]
+def leave_out_missing(actual: Floats, inputs_by_model: Sequence[dict[str, Any] | None]) -> Floats:
+    """The actual values, NaN where the interval or quantiles of a model are missing, which become 0 in the inputs.
+
+    So all models are compared at the same points.
+    """
     is_missing = np.zeros(len(actual), dtype=bool)
-    for name in names:
-        is_missing |= np.isnan(inputs[name]).reshape(-1, len(actual)).any(axis=0)
-    if not is_missing.any():
-        return actual, inputs
-    return np.where(is_missing, np.nan, actual), inputs | {name: np.where(is_missing, 0.0, inputs[name]) for name in names}
+    for inputs in inputs_by_model:
+        for name in ("lo", "hi", "quantile_forecast"):
+            if inputs is not None and name in inputs and np.isnan(inputs[name]).any():
+                is_missing |= np.isnan(inputs[name]).reshape(-1, len(actual)).any(axis=0)
+                inputs[name] = np.nan_to_num(inputs[name])
+    return np.where(is_missing, np.nan, actual) if is_missing.any() else actual

@@ -28,8 +28,8 @@ def test_findings_and_exit_code(run, folder: Path) -> None:
     assert "error    duplicates (1): 007, first at 2024-01-03" in double.out
     assert double.out.splitlines()[-1] == "Errors: models refuse these data."
     assert "hint: use a model with capabilities.missing, or set --missing interpolate" in gap.out
-    assert "hint: The --id column must tell all series apart" in double.out
-    assert "The --id column must tell all series apart" in run("fit", "double.csv", "--model", "Naive", "--save", "m").refusal()
+    assert "hint: Drop or aggregate the duplicates" in double.out
+    assert "one id column (option --id of a fit) must" in run("fit", "double.csv", "--model", "Naive", "--save", "m").refusal()
 
 
 def test_series_without_values_are_an_error_only_if_there_are_no_others(run, folder: Path) -> None:

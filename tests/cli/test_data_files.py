@@ -130,10 +130,10 @@ WRONG = [
     ("ds\ty\n2024-01-01\t1\n", "Pass --separator tab"),
     (
         "date,value\n2024-01-01,1\n",
-        "file data.csv must have the columns unique_id, ds, y, but it lacks ds, y and has date, value. Pass your names with --id",
+        "file data.csv must have the columns unique_id, ds, y, but it lacks ds, y and has date, value. Pass the names of your columns",
     ),
-    ("ds,north,south\n2024-01-01,1,2\n", "lacks y and has ds, north, south. Pass your names with"),
-    ("ds,north,south\n2024-01-01,1,2\n", "a file with one column per series must be in long format: melt it."),
+    ("ds,north,south\n2024-01-01,1,2\n", "lacks y and has ds, north, south. Pass the names of your columns with"),
+    ("ds,north,south\n2024-01-01,1,2\n", "A file with one column per series must be melted first."),
     (b"ds,y\n2024-01-01,\xff\n", "must be text in UTF-8"),
     ("ds,y\n2024-01-01,1\n".encode("utf-16"), "null bytes"),
     (b"\x89PNG\r\n\x1a\n\0\0\0", "null bytes"),

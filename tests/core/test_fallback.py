@@ -197,7 +197,7 @@ def test_backtests_forecast_short_series_by_a_naive_method() -> None:
     frame = FRAME[FRAME["unique_id"] != "b"]
     board = d.compare([d.SeasonalNaive(), d.Naive()], frame, horizon=3, n_windows=2, level=80)
     assert board.table.set_index("model")["failed_series"].to_dict() == {"SeasonalNaive": 1, "Naive": 0}
-    assert "could not fit 1 series" in str(board)
+    assert "could not fit or forecast 1 series" in str(board)
     assert set(board.forecasts["unique_id"]) == {"a", "c", "e", "f"}
     assert board.best_model.on_failure == "raise"
     dropped = d.compare([d.SeasonalNaive(), d.Naive()], frame, horizon=3, n_windows=2, on_failure="drop")
@@ -383,12 +383,12 @@ def test_levels_change_no_point_forecast(mode: Any) -> None:
     pd.testing.assert_frame_equal(board.forecasts[points.forecasts.columns], points.forecasts)
     by_series = board.forecasts.set_index("unique_id")
     assert by_series["SeasonalNaive-lo-80"].isna().tolist() == (by_series.index == "season").tolist()
-    assert "Left out: 1 of" in str(board)
-    assert "where coverage-80 is undefined" in str(board)
+    assert "points where coverage-80 is undefined" in str(board)
     assert ("two" in by_series.index) == (mode == "fallback")
     assert ("left out for all models" in str(board).lower()) == (mode == "drop")
-    coverage = board.by_series.set_index(["unique_id", "model"])["coverage-80"]
-    assert coverage.isna().sum() == 1 + (mode == "fallback")  # Drift has no interval after two values
+    lacks_interval = board.by_series[board.by_series["coverage-80"].isna()]
+    assert set(lacks_interval["unique_id"]) == {"season", "two"} & set(by_series.index)  # for all models: the same points
+    assert len(lacks_interval) == 3 * lacks_interval["unique_id"].nunique()
 
 
 def test_intervals_of_too_few_values_are_refused_by_default() -> None:
@@ -426,6 +426,10 @@ def test_conformal_intervals_are_missing_where_errors_are_too_few(model: Any, n_
     good = model.clone(horizon=2).fit(frame[frame["unique_id"] != "b"]).predict(level=80).set_index("unique_id")
     assert forecast.loc["b", f"{fitted.name}-lo-80"].isna().all()
     assert forecast[fitted.name].notna().all()
+    with pytest.warns(DataWarning, match=r"them: b\."):  # whatever the other series
+        assert fitted.predict(level=80, ids="b").iloc[:, -2:].isna().all(axis=None)
+    with pytest.raises(CalibrationError, match="requires at least 999"):
+        fitted.predict(level=99.9)
     pd.testing.assert_frame_equal(forecast.loc[["a", "c"]], good)
     with pytest.raises(CalibrationError, match=r"requires at least 4 calibration errors .*pool=True"):
         model.clone(horizon=2).fit(frame).predict(level=80)
@@ -437,23 +441,26 @@ def test_a_missing_future_value_fails_one_series_only() -> None:
     frame["x"] = np.arange(len(frame)) % 5.0
     frame.loc[frame.index[-1], "x"] = np.nan
     models, columns = [d.ARIMA(order=(1, 0, 0)), d.SeasonalNaive()], {"future": ["x"]}
-    board = d.compare(models, frame, horizon=2, n_windows=1, columns=columns)
+    with pytest.warns(DataWarning, match=r"ARIMA cannot forecast series c; naive methods .* Column x is missing at 2024-12-01"):
+        board = d.compare(models, frame, horizon=2, n_windows=1, columns=columns)
     assert board.table.set_index("model")["failed_series"].to_dict() == {"ARIMA": 1, "SeasonalNaive": 0}
     dropped = d.cross_validate(models[0].clone(on_failure="drop"), frame, horizon=2, n_windows=1, columns=columns)
     assert set(dropped["unique_id"]) == {"a", "b"}
     with pytest.raises(DataError, match=r"series c\. Column x is missing at 2024-12-01") as caught:
         d.cross_validate(models[0], frame, horizon=2, n_windows=1, columns=columns)
     assert caught.value.series == ("c",)
+    frame.loc[frame["ds"] == "2024-12-01", "x"] = np.nan
+    for mode in ("fallback", "drop"):  # scores would be those of naive methods alone
+        with pytest.raises(DataError, match=r"series a, b, c\. Column x is missing"):
+            d.cross_validate(models[0].clone(on_failure=mode), frame, horizon=2, n_windows=1, columns=columns)
 
 
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 @pytest.mark.parametrize("name", ["model", "reason"])
-def test_an_id_column_cannot_have_the_name_of_a_column_of_failures(name: str) -> None:
+def test_the_id_column_of_failures_may_have_any_name(name: str) -> None:
     frame = pd.concat([months("a", 30), months("z", 1)]).rename(columns={"unique_id": name})
     model = d.SeasonalNaive(horizon=1, on_failure="fallback").fit(frame, columns={"id": name})
-    assert len(model.predict()) == 2
-    with pytest.raises(ParameterError, match=name):
-        _ = model.failures_
+    assert model.failures_.to_dict("list") == {name: ["z"], "reason_": model.failures_["reason_"].tolist(), "model_": ["Naive"]}
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

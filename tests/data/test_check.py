@@ -387,7 +387,7 @@ def test_future_covariates_missing_at_the_end_are_found_as_backtests_refuse_them
         assert found == {"x missing": ("warning", 2)}
         return
     assert found == {"x missing": ("warning", 2), "x missing at the end": ("warning", 1)}
-    with pytest.raises(DataError, match="x is missing for series s003"):
+    with pytest.raises(DataError, match="series s003\\. Column x is missing"):
         cross_validate(ARIMA(), frame, horizon=2, n_windows=1, columns=columns)
 
 

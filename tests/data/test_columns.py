@@ -122,16 +122,22 @@ def test_a_long_frame_is_not_melted(frame: pd.DataFrame) -> None:
     assert "melt" not in str(caught.value)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-@pytest.mark.parametrize("id_name", ["item", None])
-def test_duplicates_of_series_told_apart_by_two_columns_are_fixed_by_joining_them(library: str, id_name: str | None) -> None:
+@pytest.mark.parametrize(("id_name", "hint"), [("item", "join them into one id column first"), (None, "Pass the id column")])
+def test_the_hint_for_duplicates_thinks_of_series_told_apart_by_two_columns(id_name: str | None, hint: str) -> None:
     items = P(2, 9).rename(columns={"unique_id": id_name or "shop"})
-    frame = converted(joined(items.assign(department="A"), items.assign(department="B")), library)
-    with pytest.raises(DataError, match=r"One id column must tell all series apart.*Otherwise drop or aggregate") as caught:
+    frame = joined(items.assign(department="A"), items.assign(department="B"))
+    with pytest.raises(DataError, match=hint):
         Naive(horizon=1).fit(frame, columns={"id": id_name} if id_name else None)
-    with pytest.warns(DataWarning, match="Columns without a role are ignored"):
-        model = Naive(horizon=1).fit(follow_hint(caught.value, frame))
-    assert len(model.predict()) == 4
+
+
+@pytest.mark.parametrize("role", ["time", "target"])
+@pytest.mark.parametrize("name", [5, ["ds"]])
+def test_the_message_for_a_name_of_a_wrong_type_is_that_of_its_role(role: str, name: Any) -> None:
+    with pytest.raises(ParameterTypeError) as by_dict:
+        Naive(horizon=1).fit(P(1, 9), columns={role: name})
+    with pytest.raises(ParameterTypeError) as by_columns:
+        Columns(**{role: name})
+    assert str(by_dict.value) == str(by_columns.value)
 
 
 @pytest.mark.parametrize("library", [*LIBRARIES, "stream"])

@@ -178,7 +178,7 @@ def test_of_several_series_the_first_stamp_is_said_with_its_own(column: str) -> 
         Panel.from_frame(frame.drop(index=5), columns={"past": "x"})
     twice = joined(P(2, 9), P(2, 9).iloc[[5, 10]])
     with pytest.raises(
-        DataError, match=r"duplicates in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. One id"
+        DataError, match=r"duplicates in series s001, s002, first at 2024-01-06 \(series s001\) \(row 18\)\. Drop or"
     ):
         Panel.from_frame(twice)
 
