@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
@@ -498,6 +500,9 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _attention
 
         return _attention.attention_maps(self, learned, steps, future)
+
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        return learned.take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.serialize(learned)
