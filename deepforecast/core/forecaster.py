@@ -37,7 +37,7 @@ from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, 
 from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
 from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
-from deepforecast.core.state import LearnedState, State, fingerprint, no_histories_error, value_range
+from deepforecast.core.state import LearnedState, State, fingerprint, require_histories, value_range
 from deepforecast.core.state_updates import append_observations, fine_tune_state, fit_with_fallback, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
@@ -444,10 +444,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         0  air_passengers 1961-01-01
         1  air_passengers 1961-02-01
         """
-        steps, series = self._resolve_horizon(horizon), self.state_.all_series
-        if not self.state_.has_histories:
-            hint = "Pass `future` with the time steps that follow each series of `frame`."
-            raise no_histories_error(self.name, hint)
+        steps, hint = self._resolve_horizon(horizon), "Pass `future` with the time steps that follow each series of `frame`."
+        series = require_histories(self.state_, self.name, hint).all_series
         if self.state_.fallback is not None:
             series = series.take(self.state_.fallback.forecast_series)
         return frames.build(series.library, series.key_columns(series.calendar.next_positions(series.last, steps)))
@@ -714,9 +712,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                     hint="Pass both, or neither.",
                     parameter="static",
                 )
-            if not self.fitted_state().has_histories:
-                raise no_histories_error(self.name)
-            return self.state_
+            return require_histories(self.fitted_state(), self.name)
         return self._update_and_warn(move_state, frame, static)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:

@@ -136,9 +136,11 @@ class State:
         )
 
 
-def no_histories_error(name: str, hint: str = "Pass frame=, the histories to forecast from.") -> CapabilityError:
-    """The error for a call that needs the series seen in fit; `name` is that of the model."""
-    return CapabilityError(
+def require_histories(state: State, name: str, hint: str = "Pass frame=, the histories to forecast from.") -> State:
+    """Return the state; raise if it was saved without the series seen in fit. `name` is that of the model."""
+    if state.has_histories:
+        return state
+    raise CapabilityError(
         f"{name} was saved without histories, so it cannot continue the series seen in fit.", hint=hint, parameter="frame"
     )
 

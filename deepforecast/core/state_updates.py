@@ -15,7 +15,7 @@ from deepforecast.core.conformal import Calibration
 from deepforecast.core.fallback import apply_fallback, can_forecast_some, warn_of_failures
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.preprocessing import drop_unusable, preprocess, reason_for_short, refuse_short_series
-from deepforecast.core.state import LearnedState, State, no_histories_error, value_range
+from deepforecast.core.state import LearnedState, State, require_histories, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate, recode_covariate
@@ -135,9 +135,7 @@ def _move_series(model: Forecaster, state: State, panel: Panel, series_index: In
 
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
-    if not state.has_histories:
-        raise no_histories_error(model.name, "Pass the old and the new observations to predict(frame=...).")
-    series = state.all_series
+    series = require_histories(state, model.name, "Pass the old and the new observations to predict(frame=...).").all_series
     panel, series_index = _read_history(state, frame, None, calendar=series.calendar)
     unknown = np.flatnonzero(series_index < 0)
     if len(unknown):
