@@ -206,6 +206,14 @@ def test_neural_prophet_says_what_it_needs_the_training_data_for(tmp_path: Path)
         model.save(tmp_path / "model", histories=False)
 
 
+def test_a_network_that_keeps_the_scale_of_each_series_is_refused(
+    model: LSTM, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LSTM, "keeps_series_scale", True)
+    with pytest.raises(CapabilityError, match="keep the scale"):
+        model.save(tmp_path / "model", histories=False)
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("ids", ["text", "integer", "category"])
 def test_every_library_and_type_of_id(library: str, ids: str, tmp_path: Path) -> None:
@@ -244,12 +252,6 @@ def test_ids_and_static_covariates_of_the_histories_are_required(model: LSTM, tm
 # -- files made to do harm -----------------------------------------------------------------------------------------
 
 
-def huge_window(manifest: Any, arrays: Any) -> None:
-    """A window of which the file has no values, so that its size costs nothing."""
-    channel("input_size", 10**9)(manifest, arrays)
-    arrays[manifest["learned"]["by_series"]["tree"]["tail"]["array"]] = np.empty((0, 10**9))
-
-
 def local_model(manifest: Any, arrays: Any) -> None:
     manifest.update(model="Naive", parameters={"horizon": 3}, seed=None)
 
@@ -273,7 +275,7 @@ def without_shape(manifest: Any, arrays: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [huge_window, local_model, calibrated_by_series, with_ids, with_timestamps, without_shape, channel("horizon", 10**9)]
+    "change", [local_model, calibrated_by_series, with_ids, with_timestamps, without_shape, channel("horizon", 10**9)]
 )
 def test_inconsistent_files_without_histories_are_refused(change: Any, model: LSTM, tmp_path: Path) -> None:
     model.save(tmp_path / "model", histories=False)
@@ -281,6 +283,18 @@ def test_inconsistent_files_without_histories_are_refused(change: Any, model: LS
     change(manifest, arrays)
     encoding.write_archive(tmp_path / "other", manifest, arrays)
     with pytest.raises(ModelFileError, match="other"):
+        load(tmp_path / "other")
+
+
+def test_a_window_of_which_the_file_has_no_values_cannot_be_huge(model: LSTM, tmp_path: Path) -> None:
+    """Its size costs nothing in the file, but memory in each forecast."""
+    model.save(tmp_path / "model", histories=False)
+    manifest, arrays = encoding.read_archive(tmp_path / "model")
+    n_steps = 2 * sum(values.size for values in arrays.values())
+    channel("input_size", n_steps)(manifest, arrays)
+    arrays[manifest["learned"]["by_series"]["tree"]["tail"]["array"]] = np.empty((0, n_steps))
+    encoding.write_archive(tmp_path / "other", manifest, arrays)
+    with pytest.raises(ModelFileError, match="'input_size' of the network must be an integer from 0 to"):
         load(tmp_path / "other")
 
 
