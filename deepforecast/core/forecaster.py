@@ -463,7 +463,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             Whether the file has what is needed to forecast the series seen in `fit`: their ids, last
             timestamps and last observations. Without them the file of a neural network has its
             weights, columns and names of categories, and its size does not depend on the number of
-            series; the loaded model forecasts other histories, `predict(frame=...)`.
+            series; the loaded model forecasts other histories, `predict(frame=...)`, all of them as
+            series not seen in `fit`: with their static covariates, and with pooled conformal errors
+            multiplied by the scale of these histories.
         allow_skops : bool, default False
             Whether the file may contain regressors of other libraries, stored with skops. To load
             such a file, pass their types as `trusted`.

@@ -194,6 +194,9 @@ def test_pooled_errors_calibrate_new_series_and_errors_of_each_series_are_refuse
     loaded = saved(pooled, tmp_path)
     for history in (frame, P(2, 30).assign(unique_id=lambda history: "new-" + history.unique_id)):
         same(loaded.predict(frame=history, level=50), pooled.predict(frame=history, level=50))
+    shorter = frame.groupby("unique_id").tail(20)  # in the unsaved model these series have the scale of fit
+    unseen = shorter.assign(unique_id="new-" + shorter.unique_id)
+    same(loaded.predict(frame=shorter, level=50).iloc[:, 1:], pooled.predict(frame=unseen, level=50).iloc[:, 1:])
     for model in (Conformal(network, horizon=HORIZON), network.clone(intervals="conformal")):
         with pytest.raises(CapabilityError, match=r"errors of each series.*pool=True"):
             model.fit(frame).save(tmp_path / "other", histories=False)
