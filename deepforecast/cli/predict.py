@@ -60,6 +60,12 @@ def run(values: argparse.Namespace) -> Outcome:
             hint="Pass --horizon STEPS."
         )
     future_columns = model.state_.series.columns.future
+    if not model.state_.has_histories and (values.data is None or values.future_template is not None):
+        raise ParameterError(
+            f"--data must be given, and --future-template cannot be used, since {type(model).__name__} was saved without "
+            "histories.",
+            hint="Pass --data FILE with the series to forecast."
+        )
     if values.future_template is not None:
         return _write_template(values, model, future_columns)
     if future_columns and values.future_data is None:

@@ -37,7 +37,7 @@ from deepforecast.core.plausibility import LIMITS, check_columns, check_finite, 
 from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
 from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
-from deepforecast.core.state import LearnedState, State, fingerprint, value_range
+from deepforecast.core.state import LearnedState, State, fingerprint, require_histories, value_range
 from deepforecast.core.state_updates import append_observations, fine_tune_state, fit_with_fallback, move_state
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
@@ -248,7 +248,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         steps = self._resolve_horizon(horizon)
         levels = [] if level is None else validate_levels(level)
         probabilities = [] if quantiles is None else validate_quantiles(quantiles)
-        state = self.state_ if frame is None and static is None else self._state_for_frame(frame, static)
+        from_fit = frame is None and static is None and self.state_.series.last.size
+        state = self.state_ if from_fit else self._state_for_frame(frame, static)
         if ids is not None:
             state = state.take(find_ids(state, ids))
         forecast = self.forecast_from(state, steps, self._future_covariates(state, steps, future))
@@ -443,12 +444,13 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         0  air_passengers 1961-01-01
         1  air_passengers 1961-02-01
         """
-        steps, series = self._resolve_horizon(horizon), self.state_.all_series
+        steps, hint = self._resolve_horizon(horizon), "Pass `future` with the time steps that follow each series of `frame`."
+        series = require_histories(self.state_, self.name, hint).all_series
         if self.state_.fallback is not None:
             series = series.take(self.state_.fallback.forecast_series)
         return frames.build(series.library, series.key_columns(series.calendar.next_positions(series.last, steps)))
 
-    def save(self, path: Any, *, allow_skops: bool = False) -> None:
+    def save(self, path: Any, *, histories: bool = True, allow_skops: bool = False) -> None:
         """Save the fitted model to a file, which `deepforecast.load` reads.
 
         The file is written atomically: if saving fails, an existing file at `path` stays as it is.
@@ -457,6 +459,13 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ----------
         path : str or path-like
             Path of the file.
+        histories : bool, default True
+            Whether the file has what is needed to forecast the series seen in `fit`: their ids, last
+            timestamps and last observations. Without them the file of a neural network has its
+            weights, columns and names of categories, and its size does not depend on the number of
+            series; the loaded model forecasts other histories, `predict(frame=...)`, all of them as
+            series not seen in `fit`: with their static covariates, and with pooled conformal errors
+            multiplied by the scale of these histories.
         allow_skops : bool, default False
             Whether the file may contain regressors of other libraries, stored with skops. To load
             such a file, pass their types as `trusted`.
@@ -465,6 +474,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ------
         NotFittedError
             If the model has not been fitted.
+        CapabilityError
+            If `histories=False` and the model cannot forecast new histories without values of the
+            training data.
         SaveError
             If the model cannot be stored or the file cannot be written.
 
@@ -475,7 +487,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     Naive(horizon=2).fit(datasets.load("air_passengers")).save(folder + "/model.dfc")
         """
-        model_file.save(self, path, allow_skops)
+        model_file.save(self, path, histories, allow_skops)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor.
@@ -702,7 +714,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                     hint="Pass both, or neither.",
                     parameter="static",
                 )
-            return self.fitted_state()
+            return require_histories(self.fitted_state(), self.name)
         return self._update_and_warn(move_state, frame, static)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:
@@ -813,6 +825,10 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return learned
 
     _deserialize = _serialize
+
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        """The learned state without series, from which `_advance` moves to any history; `CapabilityError` if it needs them."""
+        raise model_file.histories_required_error(self)
 
     def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Continue training; by default a new fit."""

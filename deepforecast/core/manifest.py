@@ -72,13 +72,14 @@ def to_manifest(
     """The manifest of a fitted model, and its arrays; raises `InvalidManifest` if a value cannot be stored."""
     arrays: Arrays = {}
     writer = _Writer(arrays, serializer)
-    learned = model._serialize(state.learned, serializer) if len(state.series) else state.learned
+    is_fitted = len(state.series) > 0 or state.fallback is None  # else naive methods forecast all series
+    learned = model._serialize(state.learned, serializer) if is_fitted else state.learned
     manifest = {
         **writer.model(model),
         "seed": getattr(model, "seed", None),
         "versions": _versions(),
         "data": state.fingerprint,
-        "series": writer.series(state.series) if len(state.series) else None,
+        "series": writer.series(state.series) if is_fitted else None,
         "learned": writer.learned(learned),
         "categories": {
             name: None if labels is None else writer.array_dict(encode_texts(labels)) for name, labels in state.categories.items()
@@ -216,7 +217,9 @@ class _Reader:
         static = {name: self.static(manifest["static"][name], categories[name], len(series)) for name in roles.static}
         calibration = None if manifest["calibration"] is None else self.calibration(manifest["calibration"], len(series))
         learned = self.learned(manifest["learned"], len(series))
-        if len(series):
+        if fallback is None and not len(series):
+            learned = model._drop_histories(learned)  # raises unless such a file can be of this model
+        if fallback is None or len(series):
             learned = model._deserialize(replace(learned, series=series), self.serializer)
         value_range = None if manifest["value_range"] is None else self.value_range(manifest["value_range"], len(series))
         state = State(series, replace(learned, series=None), categories, static, calibration, check_text(manifest["data"]))
@@ -228,7 +231,7 @@ class _Reader:
         if content is None and fallback is not None:
             series = fallback.series.take(np.empty(0, dtype=np.int64))
         else:
-            series = self.series(content)
+            series = self.series(content, may_be_empty=fallback is None)
         if fallback is not None and len(fallback.fitted) != len(series):
             raise InvalidManifest("the fallback does not match the series that the model fitted")
         return series
@@ -324,8 +327,11 @@ class _Reader:
             raise InvalidManifest(f"the rate of the calibration must be above 0 and at most 1, got {format_value(rate)}")
         return SeriesErrors(errors, content["method"], rate)
 
-    def series(self, content: Any) -> Series:
-        """Ids, columns, calendar and last timestamps, after checks that they match."""
+    def series(self, content: Any, may_be_empty: bool = False) -> Series:
+        """Ids, columns, calendar and last timestamps, after checks that they match.
+
+        If the series `may_be_empty`, there may be neither ids nor timestamps: `save(histories=False)`.
+        """
         check_keys(content, SERIES_KEYS, "the series")
         if content["library"] not in LIBRARIES:
             raise InvalidManifest(
@@ -337,8 +343,11 @@ class _Reader:
             description = dict(check_mapping(content["ids"]))
             arrays = self.array_dict(description.pop("arrays", None))
             ids = from_arrays(description, arrays, content["library"])
-        n_series = 1 if ids is None else len(ids)
-        if last.shape != (n_series,) or not n_series or last.dtype != np.int64 or (ids is None) != (columns.id is None):
+        n_series, has_ids = 1 if ids is None else len(ids), columns.id is not None
+        if may_be_empty and last.shape == (0,):
+            n_series, has_ids = 0, False
+        is_valid = last.shape == (n_series,) and last.dtype == np.int64 and (ids is not None) == has_ids
+        if not is_valid or not (n_series or may_be_empty):
             raise InvalidManifest("the ids and the last timestamps do not match")
         if ids is not None and len(set(ids.to_list())) < n_series:  # pandas 2 considers ids equal up to a NUL character
             raise InvalidManifest("the ids must be unique")
@@ -375,7 +384,8 @@ def _calendar(content: Mapping[str, Any], columns: Columns, last: np.ndarray) ->
             f"{format_value(step)} and {format_value(time_of_day)}"
         )
     calendar = Calendar(_frequency(content), time, step, time_of_day)
-    recomputed = calendars.make_calendar(calendar.frequency, time, calendar.timestamps(last[:2]), columns.time)
+    examples = last[:2] if len(last) else np.zeros(1, dtype=np.int64)  # any position of the calendar
+    recomputed = calendars.make_calendar(calendar.frequency, time, calendar.timestamps(examples), columns.time)
     if recomputed.step != step or recomputed.frequency != calendar.frequency:
         raise InvalidManifest(f"the step {step} does not match freq='{format_value(calendar.freq)}'")
     return calendar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ import numpy as np
 from deepforecast.core import encoding
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer, UntrustedTypeError, stored_objects
 from deepforecast.core.manifest import from_manifest, to_manifest
+from deepforecast.core.state import State
 from deepforecast.core.threads import one_thread_if_forked
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.panel import Panel
 from deepforecast.errors import (
     CapabilityError,
     DeepForecastError,
@@ -28,12 +31,15 @@ if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 N_TRIAL_SERIES, N_TRIAL_STEPS = 16, 3  # size of the forecast that checks a file on loading
+N_EXAMPLE_ROWS = 3  # of the series that this forecast continues if the file has no histories
 
 
 @one_thread_if_forked()
-def save(model: Forecaster, path: Any, allow_skops: bool = False) -> None:
+def save(model: Forecaster, path: Any, histories: bool = True, allow_skops: bool = False) -> None:
     """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
+    if not histories:
+        state = _drop_histories(model, state)
     try:
         manifest, arrays = to_manifest(model, state, serializer)
         if types := serializer.untrusted_types(stored_objects(arrays)):
@@ -118,6 +124,51 @@ def load(path: Any, *, trusted: Any = ()) -> Any:
     return model
 
 
+def histories_required_error(model: Forecaster, reason: str | None = None) -> CapabilityError:
+    """The error for `save(histories=False)` of a model for this reason, a clause; None: that of most models."""
+    if reason is None and model.capabilities.by_series:
+        reason = "its parameters are those of each series seen in fit"
+    return CapabilityError(
+        f"{model.name} cannot be saved with histories=False, as {reason or 'its forecasts use values of the training data'}.",
+        hint="Use save(path), or a neural network, which forecasts new histories with its weights alone.",
+        parameter="histories",
+        value=False,
+    )
+
+
+def _drop_histories(model: Forecaster, state: State) -> State:
+    """The state without series: no id, timestamp, observation or checksum of the training data."""
+    if state.fallback is not None and not len(state.series):
+        raise histories_required_error(model, "it could be fitted to none of the series, which naive methods forecast")
+    learned = model._drop_histories(state.learned)
+    if state.calibration is not None and not state.calibration.shared:
+        raise CapabilityError(
+            f"{model.name} cannot be saved with histories=False, as its intervals are calibrated on the errors of each series.",
+            hint="Pool the errors of all series, Conformal(model, pool=True), or set intervals=None.",
+            parameter="histories",
+            value=False,
+        )
+    state = replace(state, fallback=None).take(np.empty(0, dtype=np.int64))  # predict(frame=) chooses fallbacks of its own
+    return replace(state, learned=learned, series=replace(state.series, native_ids=None), fingerprint="", undeclared=())
+
+
+def _example_state(model: Forecaster, state: State) -> State:
+    """The state at the end of one short series of made-up values, for a model saved without histories."""
+    def values(names: Iterable[str], n_values: int) -> dict[str, Covariate]:
+        """Zeros, or unknown categories (-1)."""
+        categories = {name: state.categories[name] for name in names}
+        return {
+            name: Covariate(np.full(n_values, 0.0 if labels is None else -1.0), labels) for name, labels in categories.items()
+        }
+
+    columns = state.series.columns
+    series = replace(state.series, last=np.zeros(1, dtype=np.int64))
+    y, indptr = np.arange(1.0, N_EXAMPLE_ROWS + 1), np.array([0, N_EXAMPLE_ROWS])
+    panel = Panel(series, indptr, y, values((*columns.future, *columns.past), len(y)), values(columns.static, 1))
+    learned = model._advance(state.learned_with_series, panel, True)
+    return replace(state, series=series, learned=learned, static=panel.static, value_range=None)
+
+
 def _trial_forecast(model: Forecaster) -> None:
     """Forecast a few steps of a few series, to check that state, model and timestamps are consistent; raises otherwise."""
     state = model.fitted_state()
@@ -130,6 +181,8 @@ def _trial_forecast(model: Forecaster) -> None:
     if model.calibrates and state.calibration is None:
         raise InvalidManifest("there is no calibration of the intervals, e.g. as they were set after the fit; fit the model again")
     trial_state = state.take(np.arange(min(N_TRIAL_SERIES, len(state.series))))
+    if not state.has_histories:
+        trial_state = _example_state(model, state)
     trial_state.series.key_columns(trial_state.series.calendar.next_positions(trial_state.series.last, 1))
     shape = (len(trial_state.series), min(N_TRIAL_STEPS, model.default_horizon or N_TRIAL_STEPS))
     future = {}

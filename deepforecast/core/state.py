@@ -111,6 +111,11 @@ class State:
         return int(digits) if digits.isdecimal() and len(digits) < 19 else 0  # 19 digits may exceed int64
 
     @property
+    def has_histories(self) -> bool:
+        """Whether the state has the ends of series to forecast from; False for a model saved with `histories=False`."""
+        return self.fallback is not None or len(self.series) > 0
+
+    @property
     def learned_with_series(self) -> LearnedState:
         """`learned` with `series` set, as hooks receive it."""
         return replace(self.learned, series=self.series)
@@ -129,6 +134,15 @@ class State:
             value_range=None if self.value_range is None else self.value_range[numbers],
             fallback=fallback,
         )
+
+
+def require_histories(state: State, name: str, hint: str = "Pass frame=, the histories to forecast from.") -> State:
+    """Return the state; raise if it was saved without the series seen in fit. `name` is that of the model."""
+    if state.has_histories:
+        return state
+    raise CapabilityError(
+        f"{name} was saved without histories, so it cannot continue the series seen in fit.", hint=hint, parameter="frame"
+    )
 
 
 def fingerprint(panel: Panel) -> str:
@@ -212,7 +226,7 @@ def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints |
     """
     first_rows = panel.indptr[:-1]
     extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
-    if known_range is not None and numbers is not None:
+    if known_range is not None and numbers is not None and len(known_range):
         known_rows = np.where(numbers[:, None] >= 0, known_range[numbers], np.nan)
         extremes[:, 0] = np.fmin(extremes[:, 0], known_rows[:, 0])
         extremes[:, 1] = np.fmax(extremes[:, 1], known_rows[:, 1])

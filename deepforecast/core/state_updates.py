@@ -15,7 +15,7 @@ from deepforecast.core.conformal import Calibration
 from deepforecast.core.fallback import apply_fallback, can_forecast_some, warn_of_failures
 from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.preprocessing import drop_unusable, preprocess, reason_for_short, refuse_short_series
-from deepforecast.core.state import LearnedState, State, value_range
+from deepforecast.core.state import LearnedState, State, require_histories, value_range
 from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate, recode_covariate
@@ -96,7 +96,7 @@ def move_state_to_panel(model: Forecaster, state: State, panel: Panel, series_in
 
 def _move_series(model: Forecaster, state: State, panel: Panel, series_index: Ints) -> State:
     """The state of the model at the end of a panel, all of whose series it can forecast."""
-    if not len(state.series) and not model.capabilities.by_series:
+    if not (state.learned.shared or state.learned.by_series or model.capabilities.by_series):
         raise DataError(
             f"{model.name} cannot forecast new series, as it could be fitted to none in fit.",
             hint="Fit it to longer series.",
@@ -135,7 +135,7 @@ def _move_series(model: Forecaster, state: State, panel: Panel, series_index: In
 
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
-    series = state.all_series
+    series = require_histories(state, model.name, "Pass the old and the new observations to predict(frame=...).").all_series
     panel, series_index = _read_history(state, frame, None, calendar=series.calendar)
     unknown = np.flatnonzero(series_index < 0)
     if len(unknown):
@@ -303,10 +303,10 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     requested_columns = columns if columns.static == static_there else replace(columns, static=static_there)
     panel = Panel.from_frame(frame, columns=requested_columns, static=static, **time)
     warn_undeclared(panel.undeclared, state.undeclared)
+    if columns.id is not None and panel.series.native_ids is None:
+        raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
     if series.native_ids is None or panel.series.native_ids is None:
-        if series.native_ids is not None:
-            raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
-        series_index = np.zeros(len(panel), dtype=np.int64)
+        series_index = np.full(len(panel), 0 if state.has_histories else -1, dtype=np.int64)
     else:
         series_index = series.index_of(panel.series.native_ids)
     unknown = np.flatnonzero(series_index < 0)

@@ -175,5 +175,8 @@ class Conformal(Forecaster):
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return self._inner()._deserialize(learned, foreign)
 
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        return self._inner()._drop_histories(learned)
+
     def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:
         return self._inner()._fine_tune(learned, panel)

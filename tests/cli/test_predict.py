@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from deepforecast import Naive, SeasonalNaive
+from deepforecast import DLinear, Naive, SeasonalNaive
 
 
 @pytest.fixture
@@ -54,6 +54,17 @@ def test_other_histories(run, folder: Path, model: str) -> None:
     (folder / "later.csv").write_text("unique_id,ds,y\n" + rows)
     facts = run("predict", model, "--data", "later.csv", "--json").facts
     assert [(row["ds"], row["SeasonalNaive"]) for row in facts["forecasts"]] == [("2024-05-20", 13.0), ("2024-05-21", 14.0)]
+
+
+def test_a_model_saved_without_histories_forecasts_from_data(run, folder: Path) -> None:
+    frame = pd.DataFrame({"unique_id": "a", "ds": pd.date_range("2024-01-01", periods=30), "y": range(30)})
+    frame.to_csv(folder / "a.csv", index=False)
+    DLinear(horizon=1, input_size=7, max_steps=1).fit(frame).save(folder / "d.dfc", histories=False)
+    assert [row["ds"] for row in run("predict", "d.dfc", "--data", "a.csv", "--json").facts["forecasts"]] == ["2024-01-31"]
+    for options in ([], ["--data", "a.csv", "--future-template", "f.csv"]):
+        ran = run("predict", "d.dfc", *options)
+        assert (ran.status, "saved without histories" in ran.err) == (2, True)
+    assert not (folder / "f.csv").exists()
 
 
 def test_ids_that_were_whole_numbers_are_again(run, folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from deepforecast.core.model_file import histories_required_error
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.models.additive._base import AdditiveForecaster
@@ -191,6 +192,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         super()._check_future(state, future)
         if future:
             warn_unlearned(self.name, state, future)
+
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        raise histories_required_error(
+            self, "scales and coefficients are looked up by series id, and its trend starts at the first timestamp"
+        )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         from deepforecast.models.additive._networks import merge_level

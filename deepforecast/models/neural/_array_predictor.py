@@ -79,7 +79,7 @@ class Predictor:
         network = deepcopy(state.learned.shared["network"]).requires_grad_(False)
         shared = {**state.learned.shared, "network": network}
         # One series is enough: `_series` takes the calendar from it and sets the times of each call.
-        series = replace(state.series.take(np.arange(1)), native_ids=None)
+        series = replace(state.series, native_ids=None, last=np.resize(state.series.last, 1))
         return cls(model.clone(), LearnedState({}, shared, series=series), levels)
 
     @property

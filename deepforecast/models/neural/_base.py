@@ -10,9 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.model_file import histories_required_error
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities
@@ -498,6 +501,11 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _attention
 
         return _attention.attention_maps(self, learned, steps, future)
+
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        if self.keeps_series_scale:
+            raise histories_required_error(self, "series seen in fit keep the scale they had there")
+        return learned.take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.serialize(learned)

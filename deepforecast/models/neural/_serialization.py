@@ -159,6 +159,8 @@ def _read_columns(
     if tail is None or tail.ndim != 2:
         raise InvalidManifest("the last observations of the series ('tail') must be a two-dimensional array")
     _check_integer(columns["input_size"], "input_size", tail.shape[1], tail.shape[1])
+    if not len(tail):  # saved without histories, whose number of values would bound the window
+        _check_integer(columns["input_size"], "input_size", 0, max(FREE_SIZE, n_weights))
     _check_integer(columns["horizon"], "horizon", 1, max(FREE_SIZE, n_weights))
     _check_integer(columns["n_future"], "n_future", 0, len(columns["numeric"]))
     _check_integer(columns["n_future_codes"], "n_future_codes", 0, len(columns["categorical"]))

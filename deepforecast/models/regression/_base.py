@@ -12,6 +12,7 @@ import numpy as np
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.forecast import Forecast, PointForecast, QuantileForecast
 from deepforecast.core.forecaster import Forecaster
+from deepforecast.core.model_file import histories_required_error
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.preprocessing import refuse_short_series
@@ -389,6 +390,10 @@ class RegressionForecaster(Forecaster):
     def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
         """The covariates that are features: all but `weight_column`."""
         return {name: covariate for name, covariate in covariates.items() if name != self.weight_column}
+
+    def _drop_histories(self, learned: LearnedState) -> LearnedState:
+        reason = "series seen in fit keep the scale they had there, and trees split at values of the training data"
+        raise histories_required_error(self, None if self.per_series else reason)
 
     def _serialize(self, learned: LearnedState, serializer: SkopsSerializer) -> LearnedState:
         """Move the regressors to `shared` as a list of dicts, because `by_series` can only have arrays of numbers."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.model_file import load
-from deepforecast.errors import ModelFileError, SaveError, format_list
+from deepforecast.errors import CapabilityError, ModelFileError, SaveError, format_list
 from deepforecast.testing import fixtures, fresh_interpreter
 from deepforecast.testing.assertions import expect, expect_equal, expect_error, expect_same, model_columns
 from deepforecast.testing.check import rule
@@ -58,6 +58,26 @@ def a_loaded_model_can_be_updated(subject: Subject) -> None:
         model.update(recent).predict(),
         "the forecast of the loaded model after `update` must equal that of the saved model",
     )
+
+
+@rule()
+def a_model_without_histories_forecasts_new_ones(subject: Subject) -> None:
+    """A file without histories gives exactly the same forecast of other histories; only global models can have one."""
+    model, frame = subject.fitted(5), fixtures.daily_panel()
+    with _folder() as folder:
+        try:
+            model.save(folder / "model", histories=False)
+        except CapabilityError:
+            return
+        loaded: Forecaster = load(folder / "model")
+    expect(not model.capabilities.by_series, "a model with parameters per series cannot be saved with histories=False")
+    expect_same(
+        loaded.predict(frame=frame),
+        model.predict(frame=frame),
+        "predict(frame=...) of a model saved with histories=False must equal that of the model itself",
+    )
+    with expect_error(CapabilityError, "frame", when="a model saved with histories=False forecasts without a frame"):
+        loaded.predict()
 
 
 @rule()
