@@ -116,6 +116,15 @@ def test_the_baseline_is_the_forecast_without_information() -> None:
     assert (found.drop(columns="baseline") == 0).all(axis=None)
 
 
+@pytest.mark.parametrize("scope", ["window", "series"])
+def test_the_level_of_a_series_belongs_to_the_baseline(scope: str) -> None:
+    model = MLP(horizon=HORIZON, input_size=8, max_steps=10, scaler_scope=scope, **SMALL[MLP]).fit(panel(3, 60))
+    low, high = (table(model.explain(frame=panel(3, 60).assign(y=panel(3, 60).y + level))) for level in (0, 1000))
+    names = ["y", "calendar"]
+    np.testing.assert_allclose(high[names], low[names], rtol=0, atol=1e-4)
+    np.testing.assert_allclose(high["baseline"], low["baseline"] + 1000, rtol=0, atol=1e-3)
+
+
 @pytest.mark.parametrize("kind", [MLP, LSTM])
 def test_a_known_effect_is_found_and_an_irrelevant_column_has_none(kind: Any) -> None:
     rng = np.random.default_rng(0)
