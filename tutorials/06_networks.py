@@ -278,6 +278,18 @@ plot_components(components[components["component"] != "rest"])
 # %% [markdown]
 # `level` is the last value, which the scaling subtracts and adds back; trend and seasonality are the two stacks.
 #
+# An MLP has no components. `explain` then returns **integrated gradients**
+# ([Sundararajan et al., 2017](https://arxiv.org/abs/1703.01365)): the gradient of the forecast with respect to each
+# input, integrated from a baseline, here a window that is constant at its mean, to the actual input. These contributions
+# of the input columns add up to the forecast, too.
+
+# %%
+contributions = quantile_model.explain()
+total = contributions.groupby("ds")["value"].sum().to_numpy()
+np.testing.assert_allclose(total, quantile_model.predict()["MLP"], rtol=1e-6)
+plot_components(contributions[contributions["component"] != "rest"])
+
+# %% [markdown]
 # ## Are networks better?
 #
 # Here is a comparison on one series of 144 values.

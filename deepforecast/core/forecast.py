@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from hashlib import blake2b
@@ -430,9 +430,19 @@ def explain_forecast(model: Forecaster, steps: int, frame: Frame | None, future:
     components = dict(model._explain(state.learned_with_series, steps, covariates))
     if model.bounds is not None:  # the effect of clipping
         total: Floats = np.sum(list(components.values()), axis=0)
-        name = "bounds" if "bounds" not in components else "bounds_"
-        components[name] = np.clip(total, *resolve_bounds(model.bounds)) - total
+        components[unused_name("bounds", components)] = np.clip(total, *resolve_bounds(model.bounds)) - total
     return _component_frame(state, steps, components)
+
+
+def unused_name(name: str, used_names: Collection[str]) -> str:
+    """`name` with as many underscores appended as needed to be different from the used names.
+
+    Examples
+    --------
+    >>> unused_name("calendar", ["y", "calendar"])
+    'calendar_'
+    """
+    return name if name not in used_names else unused_name(f"{name}_", used_names)
 
 
 def refuse_large_frame(n_rows: int, name: str, n_series: int) -> None:

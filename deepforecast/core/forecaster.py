@@ -339,6 +339,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     ) -> Frame:  # fmt: skip
         """Decompose the forecast into components, or return the attention weights of models with attention.
 
+        The components are those of an additive model, the contributions of features to a regression, or the integrated
+        gradients of a network, which are contributions of its input columns.
+
         Parameters
         ----------
         horizon : int, optional
@@ -355,12 +358,29 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             after it (0 and below in the input window), `lag` the timestamp of the key, `kind`
             "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
 
+            Components of integrated gradients: "baseline", the forecast of a window that is constant at its location (its
+            mean for scaler="standard"), with covariates at their means and calendar features at 0; the contribution of the
+            history, named after the target; that of each covariate over all time steps; "calendar"; and "rest", which is
+            rounding, or the distance of the forecast from the path that is explained: of autoregressive networks the greedy
+            path (decoding="greedy" forecasts it), and beyond the trained horizon that of a window that ends with forecasts.
+
         Raises
         ------
         NotFittedError
             If the model has not been fitted.
         CapabilityError
             If `capabilities.explains` is False.
+
+        References
+        ----------
+        Sundararajan, Taly, Yan (2017), "Axiomatic attribution for deep networks", ICML, arXiv:1703.01365.
+
+        Examples
+        --------
+        >>> from deepforecast import MLP, datasets
+        >>> model = MLP(horizon=7, hidden_sizes=[32], max_steps=20).fit(datasets.generate(1, 100))
+        >>> sorted(set(model.explain()["component"]))
+        ['baseline', 'calendar', 'rest', 'y']
         """
         return explain_forecast(self, self._resolve_horizon(horizon), frame, future, static)
 

@@ -7,7 +7,19 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from deepforecast import MLP, Drift, Leaderboard, Naive, Transformer, WindowMean, compare, decompose, plot, tune
+from deepforecast import (
+    MLP,
+    Drift,
+    GradientBoosting,
+    Leaderboard,
+    Naive,
+    Transformer,
+    WindowMean,
+    compare,
+    decompose,
+    plot,
+    tune,
+)
 from deepforecast.errors import DataError
 from deepforecast.plotting import plot_attention, plot_components, plot_cross_validation, plot_pareto, plot_training
 from deepforecast.tuning.result import TuningResult
@@ -56,7 +68,8 @@ def test_a_forecast_in_place_of_a_history() -> None:
     ("model", "advice"),
     [
         (Drift(horizon=3), "got Drift(horizon=3). Pass model.explain()."),
-        (MLP(horizon=3, max_steps=2), "This model has no components. Pass decompose(history)."),
+        (MLP(horizon=3, max_steps=2), "Pass model.explain()."),
+        (GradientBoosting(horizon=3), "This model has no components. Pass decompose(history)."),
         (Transformer(horizon=3, max_steps=2, d_model=8, n_heads=2), "Use plot_attention(model.explain()) to plot its attention."),
     ],
 )

@@ -52,6 +52,7 @@ OVERFIT_EPOCHS = 30
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
     local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
+    explains=True,
 )  # fmt: skip
 
 
@@ -396,8 +397,7 @@ class NeuralForecaster(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
-        explanations = self.has_components, self.has_attention
-        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler, explanations)
+        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)
@@ -485,9 +485,13 @@ class NeuralForecaster(Forecaster):
         return DEFAULT_DECODING
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.neural import _components
+        """Components of an additive network, else integrated gradients."""
+        from deepforecast.models.neural import _components, _integrated_gradients
 
-        return _components.components(self, learned, steps, future)
+        # Components add up to the location of the forecast before differences and RevIN are inverted.
+        if self.has_components and self.head in _fit.LOCATION_HEADS and self.scaler not in ("difference", "revin"):
+            return _components.components(self, learned, steps, future)
+        return _integrated_gradients.integrated_gradients(self, learned, steps, future)
 
     @property
     def has_attention(self) -> bool:

@@ -47,10 +47,7 @@ def components(
         ), scaling
 
     for begin in range(0, steps, forecaster.horizon):
-        recent_values = np.concatenate([forecaster.recent_values, forecast[:, :begin]], axis=1)[
-            :, -forecaster.recent_values.shape[1] :
-        ]
-        z, loc, scale = forecaster._run_batches(recent_values, begin, run_batch)
+        z, loc, scale = forecaster._run_batches(forecaster.window_after(forecast[:, :begin]), begin, run_batch)
         level = np.repeat(loc, forecaster.horizon, axis=1)
         blocks.append(np.concatenate([level[..., None], scale[..., None] * z], axis=2))
     values = np.concatenate(blocks, axis=1)[:, :steps]

@@ -228,13 +228,8 @@ def narrow_capabilities(
     head: str,
     loss: str,
     scaler: str,
-    explanations: tuple[bool, bool],
 ) -> Capabilities:
-    """The capabilities of a model that remain with this head, loss and scaler.
-
-    `explanations` is (whether the model has components, whether it has attention weights).
-    """
-    has_components, has_attention = explanations
+    """The capabilities of a model that remain with this head, loss and scaler."""
     if head == "point":
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
     elif head != "quantiles":
@@ -244,11 +239,6 @@ def narrow_capabilities(
     capabilities = replace(capabilities, shift_equivariant=is_shifted and loss not in ("smape", "owa"))
     if scaler == "none" or head in ("negative_binomial", "poisson", "zero_inflated"):
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
-    capabilities = replace(
-        capabilities,
-        explains=has_attention
-        or (has_components and head in LOCATION_HEADS and scaler not in ("difference", "revin")),
-    )
     if head in NONNEGATIVE_HEADS:
         capabilities = replace(capabilities, domain="positive" if head == "lognormal" else "nonnegative")
     return capabilities

@@ -219,6 +219,10 @@ class HorizonForecaster:
         future = {name: covariate.take(series) for name, covariate in self.future.items()}
         return HorizonForecaster(self.name, self.learned.take(series), self.steps, future, self.bounds, self.sampling)
 
+    def window_after(self, forecast: Floats) -> Floats:
+        """The last values of the target (series, input_size) after the forecast steps (series, steps)."""
+        return np.concatenate([self.recent_values, forecast], axis=1)[:, -self.recent_values.shape[1] :]
+
     def forecast_block(self, recent_values: Floats, begin: int) -> HeadForecast:
         """Forecast the `horizon` steps after step `begin`.
 

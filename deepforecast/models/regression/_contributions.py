@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.forecast import unused_name
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
@@ -41,7 +42,7 @@ def components(
         name = names[feature]
         contributions[name] = contributions[name] + value if name in contributions else value
     forecast = model._forecast(learned, steps, future).point(model.point_kind)
-    contributions[_unused_name("base", contributions)] = forecast - sum(contributions.values())
+    contributions[unused_name("base", contributions)] = forecast - sum(contributions.values())
     return contributions
 
 
@@ -79,11 +80,6 @@ def invert_contributions(transformed_contributions: Floats, plan: Plan, scale: F
         for step in range(lag, contributions.shape[1]):
             contributions[:, step] += contributions[:, step - lag]
     return contributions
-
-
-def _unused_name(name: str, used_names: Mapping[str, Any]) -> str:
-    """`name` with as many underscores appended as needed to be different from the used names."""
-    return name if name not in used_names else _unused_name(f"{name}_", used_names)
 
 
 def _forecast_contributions(model: RegressionForecaster, future_steps: FutureSteps, position: int) -> tuple[Floats, Floats]:

@@ -12,7 +12,7 @@ import torch
 import deepforecast
 from deepforecast import Conformal
 from deepforecast.core import forecast
-from deepforecast.errors import CapabilityError, DataError
+from deepforecast.errors import DataError
 from tests.models.neural.test_decoding import inputs_of
 from tests.models.neural.test_predict import HORIZON, panel
 
@@ -105,11 +105,10 @@ def test_many_weights_are_refused_before_they_are_computed(monkeypatch: pytest.M
     assert len(model.explain(frame=many[many.unique_id < "s0020"])) == 2 * rows
 
 
-def test_without_attention_there_is_nothing_to_explain() -> None:
-    model = fitted("Seq2Seq", attention=None)
-    assert not model.capabilities.explains
-    with pytest.raises(CapabilityError, match="Seq2Seq cannot explain its forecasts"):
-        model.explain()
+def test_without_attention_the_contributions_of_the_columns_are_returned() -> None:
+    found = fitted("Seq2Seq", attention=None).explain()
+    assert list(found) == ["unique_id", "ds", "component", "value"]
+    assert set(found.component) == {"baseline", "y", "calendar", "rest"}
 
 
 def test_a_model_around_it_shows_the_same() -> None:
