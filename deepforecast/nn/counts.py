@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from deepforecast.nn.head import Head, Support, as_float64, softplus_floor
+from deepforecast.nn.head import Head, as_float64, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, count_quantile
 from deepforecast.nn.scaling import Scale
 
@@ -22,9 +22,6 @@ MIN_RATE = 1e-100  # in units of y, for windows of zeros only, whose scale is 0
 
 class CountHead(Head):
     """Base class of count distributions; `rate` is the mean of y without zero inflation."""
-
-    support: ClassVar[Support] = "nonnegative"
-    is_count: ClassVar[bool] = True
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the negative log-likelihood of y, with negative targets as 0."""

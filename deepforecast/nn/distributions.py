@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.special import ndtri
 
-from deepforecast.nn.head import Head, Support, softplus_floor
+from deepforecast.nn.head import Head, softplus_floor
 from deepforecast.nn.inverse_cdf import make_monotone, student_t_quantile
 from deepforecast.nn.scaling import Scale
 
@@ -135,7 +135,6 @@ class LogNormalHead(LocationScaleHead):
     """
 
     name: ClassVar[str] = "lognormal"
-    support: ClassVar[Support] = "positive"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:

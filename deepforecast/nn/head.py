@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from deepforecast.nn.names import HEAD_FACTS, Support
 from deepforecast.nn.scaling import Scale
-
-Support = Literal["real", "nonnegative", "positive"]
 
 SOFTPLUS_FLOOR = 1e-6
 """Smallest deviation, rate or dispersion in units of z: about the precision of float32."""
@@ -31,6 +30,12 @@ class Head(nn.Module, ABC):
     is_count: ClassVar[bool] = False
     has_distribution: ClassVar[bool] = True
     out_features: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the facts of a named head from `nn.names`."""
+        super().__init_subclass__(**kwargs)
+        if facts := HEAD_FACTS.get(vars(cls).get("name", "")):
+            cls.support, cls.is_count, cls.has_distribution = facts.support, facts.is_count, facts.has_distribution
 
     @property
     def needs_naive_error(self) -> bool:

@@ -25,7 +25,6 @@ class PointHead(Head):
     """
 
     name: ClassVar[str] = "point"
-    has_distribution: ClassVar[bool] = False
     out_features = 1
 
     def __init__(self, loss: str = "mae") -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
@@ -20,10 +21,59 @@ from deepforecast.nn.body import State
 from deepforecast.nn.dropout import Dropout
 from deepforecast.nn.normalization import normalization
 
-CELLS: dict[str, Callable[..., nn.RNNBase]] = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
-"""Layers by name. torch's GRU applies the reset gate after the matrix product: n = tanh(W x + r *
-(U h + b)).
-"""
+
+class ResetBeforeGRU(nn.GRU):
+    """GRU of Cho et al. (2014), with the weights, inputs and outputs of `nn.GRU` (batch_first).
+
+    The reset gate is applied before the matrix product, n = tanh(W x + U (r * h) + b), and not
+    after it as in torch, n = tanh(W x + r * (U h + b)).
+    """
+
+    def forward(  # type: ignore[override]
+        self, inputs: Tensor, state: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the outputs (batch, steps, hidden_size * directions) and the final state (layers *
+        directions, batch, hidden_size).
+        """
+        n_directions = 2 if self.bidirectional else 1
+        final_states = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                inputs = F.dropout(inputs, self.dropout, self.training)
+            outputs = []
+            for direction in range(n_directions):
+                index = layer * n_directions + direction
+                weight_ih, weight_hh, bias_ih, bias_hh = self.all_weights[index]
+                hidden = inputs.new_zeros(len(inputs), self.hidden_size) if state is None else state[index]
+                projected = F.linear(inputs, weight_ih, bias_ih)  # all steps in one product
+                hidden_states = []
+                for step in projected.unbind(1)[:: -1 if direction else 1]:
+                    hidden = _reset_before_step(step, hidden, weight_hh, bias_hh)
+                    hidden_states.append(hidden)
+                outputs.append(torch.stack(hidden_states[:: -1 if direction else 1], dim=1))
+                final_states.append(hidden)
+            inputs = torch.cat(outputs, dim=-1)
+        return inputs, torch.stack(final_states)
+
+
+def _reset_before_step(projected: Tensor, hidden: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+    """Return the next state (batch, hidden_size); `projected` is W x + b (batch, 3 * hidden_size)."""
+    n_gates = 2 * hidden.shape[-1]  # columns of the reset and update gates
+    gates = torch.sigmoid(projected[:, :n_gates] + F.linear(hidden, weight_hh[:n_gates], bias_hh[:n_gates]))
+    reset, update = gates.chunk(2, dim=-1)
+    candidate = torch.tanh(
+        projected[:, n_gates:] + F.linear(reset * hidden, weight_hh[n_gates:], bias_hh[n_gates:])
+    )
+    return candidate + update * (hidden - candidate)  # (1 - z) n + z h
+
+
+LAYERS: dict[tuple[str, str], Callable[..., nn.RNNBase]] = {
+    ("lstm", "after"): nn.LSTM,
+    ("gru", "after"): nn.GRU,
+    ("gru", "before"): ResetBeforeGRU,
+    ("rnn", "after"): nn.RNN,
+}
+"""Layers by the options `cell` and `reset`."""
 
 MIN_FUSED_SIZE = 6_000
 """Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused
@@ -52,6 +102,8 @@ class RecurrentOptions:
         Normalisation of the output of each layer, see `normalization`.
     nonlinearity : {"tanh", "relu"}, default "tanh"
         Activation function of the cell "rnn".
+    reset : {"after", "before"}, default "after"
+        Whether the reset gate of the cell "gru" is applied after or before the matrix product.
     """
 
     cell: str = "lstm"
@@ -62,6 +114,7 @@ class RecurrentOptions:
     residual: bool = False
     normalization: str | None = None
     nonlinearity: str = "tanh"
+    reset: str = "after"
 
     @property
     def output_size(self) -> int:
@@ -199,13 +252,15 @@ class Recurrent(nn.Module):
 
 def _make_cells(width_in: int, options: RecurrentOptions, n_layers: int) -> nn.RNNBase:
     """Return one of torch's recurrent modules with `n_layers` layers."""
-    if options.cell not in CELLS:
+    if (options.cell, options.reset) not in LAYERS:
         raise ParameterError(
-            f"`cell` must be one of {', '.join(map(repr, CELLS))}, got {format_value(options.cell)}.", parameter="cell",
-            value=options.cell
+            f"`cell` and `reset` must be one of {', '.join(map(str, LAYERS))}, got "
+            f"{format_value((options.cell, options.reset))}.",
+            parameter="cell",
+            value=options.cell,
         )
     keywords = {"nonlinearity": options.nonlinearity} if options.cell == "rnn" else {}
-    return CELLS[options.cell](
+    return LAYERS[options.cell, options.reset](
         width_in,
         options.hidden_size,
         num_layers=n_layers,
@@ -237,6 +292,10 @@ def _cell_step(
     """
     if options.cell == "lstm":
         return cast(State, torch.lstm_cell(inputs, state, *weights))
+    if options.reset == "before":
+        weight_ih, weight_hh, bias_ih, bias_hh = weights
+        projected = F.linear(inputs, weight_ih, bias_ih)
+        return (_reset_before_step(projected, state[0], weight_hh, bias_hh),)
     if options.cell == "gru":
         return (torch.gru_cell(inputs, state[0], *weights),)
     rnn_cell = torch.rnn_tanh_cell if options.nonlinearity == "tanh" else torch.rnn_relu_cell

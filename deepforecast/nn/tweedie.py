@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepforecast.nn.head import Head, Support, as_float64, softplus_floor
+from deepforecast.nn.head import Head, as_float64, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, make_monotone
 from deepforecast.nn.scaling import Scale
 
@@ -35,7 +35,6 @@ class TweedieHead(Head):
     """
 
     name: ClassVar[str] = "tweedie"
-    support: ClassVar[Support] = "nonnegative"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:

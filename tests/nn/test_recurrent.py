@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -14,17 +15,23 @@ from deepforecast.nn import recurrent
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 from tests.nn.bodies import seeded
 
-CELLS = [("lstm", "tanh"), ("gru", "tanh"), ("rnn", "tanh"), ("rnn", "relu")]
+CELLS = [
+    RecurrentOptions("lstm"),
+    RecurrentOptions("gru"),
+    RecurrentOptions("gru", reset="before"),
+    RecurrentOptions("rnn"),
+    RecurrentOptions("rnn", nonlinearity="relu"),
+]
 
 
-def textbook(cell: str, phi: str, x: Tensor, state: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
+def textbook(options: RecurrentOptions, x: Tensor, state: list[Tensor], weights: list[Tensor]) -> list[Tensor]:
     """One row: [H] or [H, C] from [H] or [H, C] of the row before, as the equations have it."""
     w, u, b, b_state = weights
     h = state[0]
-    if cell == "rnn":  # H = phi(X W + H W + b)
+    if options.cell == "rnn":  # H = phi(X W + H W + b)
         total = x @ w.T + h @ u.T + b + b_state
-        return [torch.tanh(total) if phi == "tanh" else total.clamp(min=0)]
-    if cell == "lstm":
+        return [torch.tanh(total) if options.nonlinearity == "tanh" else total.clamp(min=0)]
+    if options.cell == "lstm":
         i, f, c_new, o = (x @ w_one.T + h @ u_one.T + b_one for w_one, u_one, b_one in gates(4, w, u, b + b_state))
         c = torch.sigmoid(f) * state[1] + torch.sigmoid(i) * torch.tanh(c_new)
         return [torch.sigmoid(o) * torch.tanh(c), c]
@@ -32,7 +39,8 @@ def textbook(cell: str, phi: str, x: Tensor, state: list[Tensor], weights: list[
     (w_r, w_z, w_n), (u_r, u_z, u_n), (b_r, b_z, b_n), (d_r, d_z, d_n) = (one.chunk(3) for one in weights)
     r = torch.sigmoid(x @ w_r.T + b_r + h @ u_r.T + d_r)
     z = torch.sigmoid(x @ w_z.T + b_z + h @ u_z.T + d_z)
-    h_new = torch.tanh(x @ w_n.T + b_n + r * (h @ u_n.T + d_n))
+    recurrent_part = r * (h @ u_n.T + d_n) if options.reset == "after" else (r * h) @ u_n.T + d_n
+    h_new = torch.tanh(x @ w_n.T + b_n + recurrent_part)
     return [z * h + (1 - z) * h_new]
 
 
@@ -44,7 +52,7 @@ def one_way(options: RecurrentOptions, rows: Tensor, weights: list[Tensor], back
     zeros = rows.new_zeros(len(rows), options.hidden_size)
     state, found = [zeros, zeros] if options.cell == "lstm" else [zeros], []
     for row in rows.flip(1).unbind(1) if backwards else rows.unbind(1):
-        state = textbook(options.cell, options.nonlinearity, row, state, weights)
+        state = textbook(options, row, state, weights)
         found.append(state[0])
     out = torch.stack(found, dim=1)
     return out.flip(1) if backwards else out, state
@@ -73,10 +81,11 @@ def some_rows(windows: int = 3, length: int = 5, width: int = 4) -> Tensor:
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 @pytest.mark.parametrize("n_layers", [1, 2])
-@pytest.mark.parametrize(("cell", "phi"), CELLS)
-def test_the_cells_are_those_of_the_textbook(cell: str, phi: str, n_layers: int, bidirectional: bool) -> None:
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_the_cells_are_those_of_the_textbook(cell: RecurrentOptions, n_layers: int, bidirectional: bool) -> None:
     for residual, normalization in ((False, None), (True, None), (True, "layer")):
-        options = RecurrentOptions(cell, 6, n_layers, bidirectional, 0.0, residual, normalization, phi)
+        layout = {"n_layers": n_layers, "bidirectional": bidirectional, "residual": residual, "normalization": normalization}
+        options = replace(cell, hidden_size=6, **layout)
         layers = seeded(lambda options=options: Recurrent(4, options)).double()
         assert layers.stacked == (normalization is None and not (residual and n_layers > 1))
         rows = some_rows().requires_grad_()
@@ -101,10 +110,11 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize(("cell", "phi"), CELLS)
-def test_row_by_row_is_the_same_as_all_at_once(cell: str, phi: str) -> None:
+@pytest.mark.parametrize("cell", CELLS, ids=str)
+def test_row_by_row_is_the_same_as_all_at_once(cell: RecurrentOptions) -> None:
     for n_layers, residual, normalization in product((1, 3), (False, True), (None, "layer", "batch")):
-        options = RecurrentOptions(cell, 6, n_layers, False, 0.2, residual, normalization, phi)
+        layout = {"n_layers": n_layers, "residual": residual, "normalization": normalization}
+        options = replace(cell, hidden_size=6, dropout=0.2, **layout)
         layers = seeded(lambda options=options: Recurrent(4, options)).double().eval()
         rows = some_rows()
         out, after = layers(rows)
@@ -167,8 +177,8 @@ def test_a_last_layer_that_is_not_read_is_not_normalised() -> None:
 @pytest.mark.usefixtures("way")
 def test_the_memory_lasts_in_bfloat16() -> None:
     rows = some_rows().float()
-    for cell, phi in CELLS:
-        layers = seeded(lambda cell=cell, phi=phi: Recurrent(4, RecurrentOptions(cell, 6, 2, nonlinearity=phi)))
+    for cell in CELLS:
+        layers = seeded(lambda cell=cell: Recurrent(4, replace(cell, hidden_size=6, n_layers=2)))
         out, state = layers(rows)
         with torch.autocast("cpu", torch.bfloat16):
             rough, begun = layers(rows[:, :-1])
@@ -178,7 +188,7 @@ def test_the_memory_lasts_in_bfloat16() -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ParameterError, match="`cell` must be one of 'lstm', 'gru', 'rnn', got lstn"):
+    with pytest.raises(ParameterError, match=r"`cell` and `reset` must be one of \('lstm', 'after'\), .*, got \('lstn', 'after'\)"):
         Recurrent(4, RecurrentOptions("lstn"))
     both = Recurrent(4, RecurrentOptions(hidden_size=6, bidirectional=True))
     with pytest.raises(ParameterError, match="both directions"):

@@ -11,7 +11,7 @@ from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
 from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
-from deepforecast.models.neural._fit import LocationHead
+from deepforecast.nn.names import LocationHeadName
 
 if TYPE_CHECKING:
     from deepforecast.core.state import LearnedState, State
@@ -101,7 +101,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     calendar: None = param(
         default=None, help="calendar features; must be None, because seasonalities are components of the model"
     )
-    head: LocationHead = param(default="quantiles")
+    head: LocationHeadName = param(default="quantiles")
     max_steps: int | Literal["auto"] = param(
         default=500,
     )

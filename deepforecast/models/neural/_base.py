@@ -27,6 +27,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
+from deepforecast.nn.names import LOCATION_HEADS, SCALER_FACTS, HeadName, Loss, Scaler
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
@@ -37,12 +38,6 @@ if TYPE_CHECKING:
     from deepforecast.nn.body import AutoregressiveBody, DirectBody
     from deepforecast.nn.network import ForecastNetwork
 
-Scaler = Literal["standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none"]
-HeadName = Literal[
-    "quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
-         "tweedie", "mixture", "implicit_quantile", "bins"
-]  # fmt: skip
-Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
 # From this number of epochs on, prediction intervals covered half of their nominal level or less:
@@ -54,10 +49,6 @@ NEURAL = Capabilities(
     local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
     explains=True,
 )  # fmt: skip
-
-
-WINDOW_SCALERS = ("last", "level", "revin", "difference")
-"""Scalers of single windows; fitted on a whole series, they would leak its last value."""
 
 
 class NeuralForecaster(Forecaster):
@@ -429,7 +420,7 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
-        if self.scaler in WINDOW_SCALERS and self.scaler_scope != "window":
+        if SCALER_FACTS[self.scaler].of_window and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
                 hint="Set scaler='standard', 'robust', 'min_max' or 'mean_abs', or omit `scaler_scope`.",
@@ -489,7 +480,7 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _components, _integrated_gradients
 
         # Components add up to the location of the forecast before differences and RevIN are inverted.
-        if self.has_components and self.head in _fit.LOCATION_HEADS and self.scaler not in ("difference", "revin"):
+        if self.has_components and self.head in LOCATION_HEADS and SCALER_FACTS[self.scaler].keeps_sum:
             return _components.components(self, learned, steps, future)
         return _integrated_gradients.integrated_gradients(self, learned, steps, future)
 

@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
+from deepforecast.nn.names import HEAD_FACTS, LEVEL_LOSSES, SCALER_FACTS
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.imports import TRAINING_LOCK, quiet_import
 
@@ -31,13 +32,9 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
     from deepforecast.training.options import TrainingOptions
 
-SHIFT_EQUIVARIANT_SCALERS = ("standard", "robust", "min_max", "last", "revin", "difference")
-LocationHead = Literal["point", "quantiles", "normal", "student_t", "laplace"]
-LOCATION_HEADS: tuple[str, ...] = get_args(LocationHead)  # their point forecast is loc + scale z
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
 VALIDATION_BATCH_SIZE = 1024  # windows
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
-NONNEGATIVE_HEADS = ("lognormal", "negative_binomial", "poisson", "zero_inflated", "tweedie")
 
 
 def fit_network(
@@ -230,18 +227,16 @@ def narrow_capabilities(
     scaler: str,
 ) -> Capabilities:
     """The capabilities of a model that remain with this head, loss and scaler."""
-    if head == "point":
+    head_facts, scaler_facts = HEAD_FACTS[head], SCALER_FACTS[scaler]
+    if not head_facts.has_distribution:
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
     elif head != "quantiles":
         capabilities = replace(capabilities, distribution="analytic")
-    is_shifted = scaler in SHIFT_EQUIVARIANT_SCALERS and head not in NONNEGATIVE_HEADS
-    # sMAPE and OWA depend on the level of the series.
-    capabilities = replace(capabilities, shift_equivariant=is_shifted and loss not in ("smape", "owa"))
-    if scaler == "none" or head in ("negative_binomial", "poisson", "zero_inflated"):
+    is_shifted = scaler_facts.follows_shift and head_facts.support == "real" and loss not in LEVEL_LOSSES
+    capabilities = replace(capabilities, shift_equivariant=is_shifted)
+    if scaler == "none" or head_facts.is_count:
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
-    if head in NONNEGATIVE_HEADS:
-        capabilities = replace(capabilities, domain="positive" if head == "lognormal" else "nonnegative")
-    return capabilities
+    return capabilities if head_facts.support == "real" else replace(capabilities, domain=head_facts.support)
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:

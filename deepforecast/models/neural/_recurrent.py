@@ -90,8 +90,12 @@ class RecurrentForecaster(AutoregressiveForecaster):
         """Whether the horizon is predicted one step after the other."""
         return self.output == "autoregressive"
 
+    def _cell_options(self) -> dict[str, str]:
+        """Options of this type of cell, by their names in `RecurrentOptions`."""
+        return {}
+
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
-        """The recurrent body, direct or autoregressive; only RNN has the parameter `activation`."""
+        """The recurrent body, direct or autoregressive."""
         from deepforecast.nn.recurrent import RecurrentOptions
         from deepforecast.nn.recurrent_autoregressive import RecurrentAutoregressive
         from deepforecast.nn.recurrent_direct import RecurrentDirect
@@ -104,7 +108,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
             dropout=self.dropout,
             residual=self.residual,
             normalization=self.normalization,
-            nonlinearity=getattr(self, "activation", "tanh"),
+            **self._cell_options(),
         )
         if self.output == "autoregressive":
             return RecurrentAutoregressive(sizes, options)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.models.neural._base import NeuralForecaster, Scaler
+from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.nn.names import Scaler
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes

@@ -43,3 +43,6 @@ class RNN(RecurrentForecaster):
     activation: Literal["tanh", "relu"] = param(
         default="tanh", help="activation function of the recurrent layers"
     )
+
+    def _cell_options(self) -> dict[str, str]:
+        return {"nonlinearity": self.activation}

@@ -9,13 +9,12 @@ from deepforecast.core.params import Not, Param, param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, ParameterTypeError
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
-from deepforecast.models.neural._base import Scaler
+from deepforecast.nn.names import Scaler, Score
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.seq2seq import Seq2SeqBody
 
-Score = Literal["additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian"]
 SCORES: tuple[str, ...] = get_args(Score)
 
 
