@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from deepforecast.nn.devices import as_float64
 from deepforecast.nn.scaling import Scale
 
 Support = Literal["real", "nonnegative", "positive"]
@@ -130,8 +131,3 @@ class Head(nn.Module, ABC):
 def softplus_floor(raw: Tensor) -> Tensor:
     """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
     return functional.softplus(raw) + SOFTPLUS_FLOOR
-
-
-def as_float64(values: Tensor) -> Tensor:
-    """Convert to float64, on the CPU if the device has no float64 (MPS)."""
-    return values.cpu().double() if values.device.type == "mps" else values.double()

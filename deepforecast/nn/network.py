@@ -62,6 +62,11 @@ class ForecastNetwork(nn.Module):
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
+    def device(self) -> torch.device:
+        """The device of the parameters."""
+        return next(self.parameters()).device
+
+    @property
     def n_multiplications(self) -> int:
         """Approximate number of multiplications per window.
 
@@ -144,8 +149,8 @@ class ForecastNetwork(nn.Module):
         inputs, scaling = self.inputs(batch)
         target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
         target_mask = (batch.target == batch.target) & (scaling.scale > 0)
-        target = torch.where(target_mask, target, torch.zeros_like(target)).float()
-        weight = target_mask.float()
+        target = torch.where(target_mask, target, torch.zeros_like(target)).float().to(inputs.y.device)
+        weight = target_mask.float().to(inputs.y.device)
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:

@@ -15,7 +15,7 @@ from deepforecast.data.frames import Floats
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
-    pass
+    from torch import Tensor
 
 # Batches are padded to a multiple of this number of windows: on many processors, matrix products
 # with fewer rows are summed in another order, which changes the last bits.
@@ -34,11 +34,24 @@ class DecodingOptions:
 DEFAULT_DECODING = DecodingOptions()
 
 
-def pad_batch(values: Any, batch_size: int) -> Any:
-    """Append copies of the first entry along the first axis, up to a length of `batch_size`."""
-    if len(values) == batch_size:
+def padded_size(size: int) -> int:
+    """The smallest multiple of BATCH_MULTIPLE that is at least `size`."""
+    return -(-size // BATCH_MULTIPLE) * BATCH_MULTIPLE
+
+
+def pad_batch(values: Tensor) -> Tensor:
+    """Append copies of the first entry along the first axis, up to a multiple of BATCH_MULTIPLE."""
+    n_missing = padded_size(len(values)) - len(values)
+    if not n_missing:
         return values
-    return np.concatenate([values, np.repeat(values[:1], batch_size - len(values), axis=0)])
+    import torch
+
+    return torch.cat([values, values[:1].expand(n_missing, *values.shape[1:])])
+
+
+def to_array(values: Tensor) -> Floats:
+    """The values of a tensor on any device as a NumPy array."""
+    return np.asarray(values.cpu().numpy())
 
 
 @dataclass(frozen=True)
@@ -46,13 +59,14 @@ class HeadForecast(Forecast):
     """Forecast from the head's raw output (series, steps, out_features).
 
     The head gives the distribution of z; y = loc + scale z, with loc and scale of shape (series,
-    1), clipped to `bounds`. `name` is that of the model in messages.
+    1), clipped to `bounds`. `name` is that of the model in messages. The tensors are on the device
+    of the network, without float64 there all but `raw` on the CPU.
     """
 
     head: Any
-    raw: Floats
-    loc: Floats
-    scale: Floats
+    raw: Tensor
+    loc: Tensor
+    scale: Tensor
     name: str = "The network"
     bounds: tuple[float, float] = (-inf, inf)
 
@@ -62,8 +76,8 @@ class HeadForecast(Forecast):
         import torch
 
         with torch_defaults(), torch.inference_mode():
-            standardized = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
-        return self._clip(self.loc + self.scale * standardized)
+            standardized = self.head.mean(*self._padded())[: len(self.raw)]
+            return to_array(self._clip(self.loc + self.scale * standardized))
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Quantiles of the head's distribution, (series, steps, probabilities).
@@ -78,41 +92,33 @@ class HeadForecast(Forecast):
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
-        # The median is an output of the network: no interpolation is needed.
-        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
-            return self._clip(self.loc + self.scale * self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
+            # The median is an output of the network: no interpolation is needed.
+            if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
+                median = self.raw[..., self.head.median_index].to(self.loc.device)
+                return to_array(self._clip(self.loc + self.scale * median))[..., None]
             levels = torch.tensor(list(probabilities), dtype=torch.float64)
             raw, padded_scale = self._padded()
-            standardized = self.head.quantiles(raw, levels, padded_scale).numpy()[: len(self.raw)]
-        return self._clip(self.loc[..., None] + self.scale[..., None] * standardized)
+            standardized = self.head.quantiles(raw, levels, padded_scale)[: len(self.raw)]
+            return to_array(self._clip(self.loc[..., None] + self.scale[..., None] * standardized))
 
-    def sample(self, uniform: Floats) -> Floats:
-        """Quantiles at the given probabilities, both (series, samples, steps)."""
-        import torch
+    def sample(self, uniform: Tensor) -> Tensor:
+        """Quantiles at the given probabilities, both (series, samples, steps), in float64."""
+        raw, padded_scale = self._padded()
+        lowest, highest = self.head.probability_range
+        probabilities = pad_batch(uniform.movedim(1, -1)).clamp(lowest, highest)
+        standardized = self.head.quantiles(raw, probabilities, padded_scale)[: len(self.raw)]
+        return self._clip(self.loc[..., None] + self.scale[..., None] * standardized).movedim(-1, 1)
 
-        with torch_defaults(), torch.inference_mode():
-            raw, padded_scale = self._padded()
-            probabilities = torch.from_numpy(pad_batch(np.moveaxis(uniform, 1, -1), len(raw)))
-            lowest, highest = self.head.probability_range
-            standardized = self.head.quantiles(raw, probabilities.clamp(lowest, highest), padded_scale).numpy()
-            standardized = standardized[: len(self.raw)]  # without the padding
-        loc, scale = (array[..., None] for array in (self.loc, self.scale))
-        return self._clip(np.moveaxis(loc + scale * standardized, -1, 1))
+    def _clip(self, values: Tensor) -> Tensor:
+        return values if self.bounds == (-inf, inf) else values.clamp(*self.bounds)
 
-    def _clip(self, values: Floats) -> Floats:
-        return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
-
-    def _padded(self) -> tuple[Any, Any]:
-        """Raw output (series, steps, out_features) and scale (series, steps) as tensors, padded to a
-        multiple of BATCH_MULTIPLE series.
+    def _padded(self) -> tuple[Tensor, Tensor]:
+        """Raw output (series, steps, out_features) and scale (series, steps), padded to a multiple of
+        BATCH_MULTIPLE series.
         """
-        import torch
-
-        padded_size = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        raw = pad_batch(self.raw, padded_size)
-        scale = np.array(np.broadcast_to(pad_batch(self.scale, padded_size), raw.shape[:2]))
-        return torch.from_numpy(raw), torch.from_numpy(scale)
+        raw = pad_batch(self.raw)
+        return raw, pad_batch(self.scale).expand(raw.shape[:2]).contiguous()
 
     def skip_steps(self, steps: int) -> HeadForecast:
         """The forecast without its first `steps`."""
