@@ -92,7 +92,8 @@ class Head(nn.Module, ABC):
         -------
         Tensor of shape (..., Q)
         """
-        raw, p = as_float64(raw), as_float64(p).to(raw.device)
+        raw = as_float64(raw)
+        p = as_float64(p).to(raw.device)
         n_extra = max(p.ndim - raw.ndim, 0)  # leading axes of p before those of raw
         batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
         p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
