@@ -30,6 +30,8 @@ def place(values: Tensor, device: torch.device, non_blocking: bool = False) -> T
     ...     [place(torch.ones(1, dtype=dtype), torch.device("meta")).device.type for dtype in (torch.float32, torch.float64)]
     ['meta', 'cpu']
     """
+    if values.device == device:
+        return values
     if values.dtype is torch.float64 and not has_float64(device):
         return values.cpu()
     return values.to(device, non_blocking=non_blocking)

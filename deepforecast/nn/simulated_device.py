@@ -66,8 +66,8 @@ class _SimulatedDevice(TorchDispatchMode):
         return _run(func, args, kwargs or {})
 
 
-class _NewTensors(TorchFunctionMode):
-    """Creates tensors from data on the CPU and copies them, as torch creates them on "meta" without data."""
+class _DataTransfer(TorchFunctionMode):
+    """Copies data through the CPU where torch would create tensors without data on "meta"."""
 
     def __torch_function__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -79,6 +79,8 @@ class _NewTensors(TorchFunctionMode):
             return values if device is None else values.to(device)
         if func is Tensor.new_tensor:
             return torch.tensor(args[1], dtype=options.get("dtype", args[0].dtype)).to(args[0].device)
+        if func is Tensor.tolist:  # refused for subclasses of tensors only
+            return args[0].cpu().tolist()
         return func(*args, **options)
 
 
@@ -91,7 +93,7 @@ def simulated_device(float64: bool = True) -> Iterator[torch.device]:
     float64 : bool, default True
         Whether the device has float64; False simulates MPS.
     """
-    with without_float64(*(() if float64 else (DEVICE.type,))), _SimulatedDevice(), _NewTensors():
+    with without_float64(*(() if float64 else (DEVICE.type,))), _SimulatedDevice(), _DataTransfer():
         yield DEVICE
 
 

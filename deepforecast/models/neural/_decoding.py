@@ -17,7 +17,7 @@ from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, validate_integer
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, padded_size, to_array
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_index, to_array
 from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.beam_search import beam_search
@@ -121,8 +121,7 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
     with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
         for start in range(0, n_series, batch_size):
             series = np.arange(start, min(start + batch_size, n_series))
-            padded = np.append(series, np.full(padded_size(len(series)) - len(series), series[0]))
-            paths, log_probability = _search_paths(forecaster, padded, width)
+            paths, log_probability = _search_paths(forecaster, pad_index(series), width)
             batches.append((paths[: len(series)], log_probability[: len(series)]))
         paths, log_probabilities = (to_array(torch.cat(tensors)) for tensors in zip(*batches, strict=True))
     return paths, log_probabilities

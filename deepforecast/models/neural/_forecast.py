@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.forecast import Forecast
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
@@ -34,16 +34,19 @@ class DecodingOptions:
 DEFAULT_DECODING = DecodingOptions()
 
 
-def padded_size(size: int) -> int:
-    """The smallest multiple of BATCH_MULTIPLE that is at least `size`."""
-    return -(-size // BATCH_MULTIPLE) * BATCH_MULTIPLE
+def pad_index(index: Ints) -> Ints:
+    """Append copies of the first entry, up to a multiple of BATCH_MULTIPLE."""
+    n_missing = -len(index) % BATCH_MULTIPLE
+    return np.concatenate([index, np.repeat(index[:1], n_missing)]) if n_missing else index
 
 
 def pad_batch(values: Tensor) -> Tensor:
     """Append copies of the first entry along the first axis, up to a multiple of BATCH_MULTIPLE."""
-    n_missing = padded_size(len(values)) - len(values)
+    n_missing = -len(values) % BATCH_MULTIPLE
     if not n_missing:
         return values
+    if len(values) == 1:  # the fastest for single series
+        return values.expand(BATCH_MULTIPLE, *values.shape[1:]).contiguous()
     import torch
 
     return torch.cat([values, values[:1].expand(n_missing, *values.shape[1:])])
@@ -51,7 +54,8 @@ def pad_batch(values: Tensor) -> Tensor:
 
 def to_array(values: Tensor) -> Floats:
     """The values of a tensor on any device as a NumPy array."""
-    return np.asarray(values.cpu().numpy())
+    array: Floats = values.cpu().numpy()
+    return array
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class HeadForecast(Forecast):
 
         with torch_defaults(), torch.inference_mode():
             standardized = self.head.mean(*self._padded())[: len(self.raw)]
-            return to_array(self._clip(self.loc + self.scale * standardized))
+        return self._unstandardize(standardized)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Quantiles of the head's distribution, (series, steps, probabilities).
@@ -92,26 +96,33 @@ class HeadForecast(Forecast):
             from deepforecast.core.forecast import PointForecast
 
             return PointForecast(self.mean, self.name).quantiles(probabilities)
+        # The median is an output of the network: no interpolation is needed.
+        if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
+            return self._unstandardize(self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
-            # The median is an output of the network: no interpolation is needed.
-            if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
-                median = self.raw[..., self.head.median_index].to(self.loc.device)
-                return to_array(self._clip(self.loc + self.scale * median))[..., None]
             levels = torch.tensor(list(probabilities), dtype=torch.float64)
             raw, padded_scale = self._padded()
             standardized = self.head.quantiles(raw, levels, padded_scale)[: len(self.raw)]
-            return to_array(self._clip(self.loc[..., None] + self.scale[..., None] * standardized))
+        return self._unstandardize(standardized)
 
     def sample(self, uniform: Tensor) -> Tensor:
-        """Quantiles at the given probabilities, both (series, samples, steps), in float64."""
+        """Quantiles at the given probabilities, both (series, samples, steps) and on the device, so that
+        paths can be continued there.
+        """
         raw, padded_scale = self._padded()
         lowest, highest = self.head.probability_range
         probabilities = pad_batch(uniform.movedim(1, -1)).clamp(lowest, highest)
         standardized = self.head.quantiles(raw, probabilities, padded_scale)[: len(self.raw)]
-        return self._clip(self.loc[..., None] + self.scale[..., None] * standardized).movedim(-1, 1)
+        values = self.loc[..., None] + self.scale[..., None] * standardized
+        return (values if self.bounds == (-inf, inf) else values.clamp(*self.bounds)).movedim(-1, 1)
 
-    def _clip(self, values: Tensor) -> Tensor:
-        return values if self.bounds == (-inf, inf) else values.clamp(*self.bounds)
+    def _unstandardize(self, z: Tensor) -> Floats:
+        """loc + scale z as an array, clipped, for z (series, steps, ...)."""
+        loc, scale = to_array(self.loc), to_array(self.scale)
+        if z.ndim == 3:
+            loc, scale = loc[..., None], scale[..., None]
+        values = loc + scale * to_array(z)
+        return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Tensor, Tensor]:
         """Raw output (series, steps, out_features) and scale (series, steps), padded to a multiple of

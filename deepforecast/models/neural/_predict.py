@@ -28,7 +28,7 @@ from deepforecast.models.neural._forecast import (
     ConcatenatedForecast,
     HeadForecast,
     pad_batch,
-    padded_size,
+    pad_index,
     to_array,
 )
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
@@ -294,7 +294,8 @@ class HorizonForecaster:
                 windows = slice(start, min(start + max_windows, len(recent_values)))
                 n_windows = windows.stop - windows.start
                 series = np.arange(windows.start, windows.stop) // paths_per_series
-                batch = self._make_batch(recent_values[windows], series, begin)
+                is_whole = n_windows == len(recent_values)
+                batch = self._make_batch(recent_values if is_whole else recent_values[windows], series, begin)
                 raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, windows)
                 loc, scale = scaling.loc[:n_windows], scaling.scale[:n_windows]
                 outputs.append((raw[:n_windows], loc, scale))
@@ -313,7 +314,7 @@ class HorizonForecaster:
         `recent_values` (windows, input_size) are their values and `series` (windows,) the index of
         the series of each.
         """
-        series = np.append(series, np.full(padded_size(len(series)) - len(series), series[0]))
+        series = pad_index(series)
         columns = self.window_columns
         by_series = self.learned.by_series
         # Positions on the time axis of `_calendar`, `_numeric` and `_category_codes`.
