@@ -41,23 +41,23 @@ class SimulatedTensor(Tensor):
         """Wrap a tensor of the CPU."""
         if elem.dtype is torch.float64 and not has_float64(DEVICE):
             raise DeviceMismatchError("The device has no float64. Keep float64 tensors on the CPU, see `nn.devices`.")
-        wrapper: SimulatedTensor = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        wrapper: SimulatedTensor = Tensor._make_wrapper_subclass(
             cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype, device=DEVICE
         )
         wrapper.elem = elem
         return wrapper
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # keep the class to operations below autograd
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]  # results have no subclass above autograd
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         """Run an operation outside of `simulated_device`, e.g. in a thread of autograd."""
         return _run(func, args, kwargs or {})
 
 
-class _SimulatedDevice(TorchDispatchMode):
+class _SimulatedDevice(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs all operations of the thread, so that new tensors and copies reach the device."""
 
     def __torch_dispatch__(
@@ -93,7 +93,7 @@ def simulated_device(float64: bool = True) -> Iterator[torch.device]:
     float64 : bool, default True
         Whether the device has float64; False simulates MPS.
     """
-    with without_float64(*(() if float64 else (DEVICE.type,))), _SimulatedDevice(), _DataTransfer():
+    with without_float64(*(() if float64 else (DEVICE.type,))), _SimulatedDevice(), _DataTransfer():  # type: ignore[no-untyped-call]
         yield DEVICE
 
 

@@ -123,8 +123,8 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
             series = np.arange(start, min(start + batch_size, n_series))
             paths, log_probability = _search_paths(forecaster, pad_index(series), width)
             batches.append((paths[: len(series)], log_probability[: len(series)]))
-        paths, log_probabilities = (to_array(torch.cat(tensors)) for tensors in zip(*batches, strict=True))
-    return paths, log_probabilities
+        paths, log_probability = map(torch.cat, zip(*batches, strict=True))
+        return to_array(paths), to_array(log_probability)
 
 
 def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Tensor, Tensor]:

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 N_SERIES = 3
 DEFAULT_HORIZON = 5  # for models without a horizon
 TOLERANCE = 1e-4  # of the largest forecast: kernels of other devices sum in another order
+FUTURE: tuple[str, ...]
+PAST: tuple[str, ...]
+STATIC: tuple[str, ...]
 FUTURE, PAST, STATIC = ("future", "future_kind"), ("past", "past_kind"), ("static", "static_kind")
 
 
+@torch_defaults()
 def check_device(model: NeuralForecaster, device: str) -> None:
     """Train and forecast on a device, which is simulated if the machine does not have it.
 
@@ -42,7 +46,7 @@ def check_device(model: NeuralForecaster, device: str) -> None:
     batch = next(iter(example.datamodule(frame).train))
     with suppress_warnings():  # of untrained networks, whose forecasts may be far off
         expected = _forecasts(example, future, panel)
-    with suppress_warnings(), _open_device(device) as target, torch_defaults():
+    with suppress_warnings(), _open_device(device) as target:
         example.network_.to(target)
         _train_step(example, batch)
         forecasts = _forecasts(example, future, panel)
@@ -77,9 +81,9 @@ def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[F
     import pandas as pd
 
     capabilities = model.capabilities
-    roles = {"future": FUTURE if capabilities.future else (), "past": PAST if capabilities.past else (),
-             "static": STATIC if capabilities.static else ()}  # fmt: skip
-    roles = {role: names[: 2 if capabilities.categorical else 1] for role, names in roles.items()}
+    n_kinds = 2 if capabilities.categorical else 1
+    roles = {"future": FUTURE[: n_kinds * capabilities.future], "past": PAST[: n_kinds * capabilities.past],
+             "static": STATIC[: n_kinds * capabilities.static]}  # fmt: skip
     random = np.random.default_rng(0)
     n_steps = length + horizon
     series, step = np.repeat(np.arange(N_SERIES), n_steps), np.tile(np.arange(n_steps), N_SERIES)

@@ -52,10 +52,9 @@ def pad_batch(values: Tensor) -> Tensor:
     return torch.cat([values, values[:1].expand(n_missing, *values.shape[1:])])
 
 
-def to_array(values: Tensor) -> Floats:
+def to_array(values: Tensor) -> Any:
     """The values of a tensor on any device as a NumPy array."""
-    array: Floats = values.cpu().numpy()
-    return array
+    return values.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class HeadForecast(Forecast):
         lowest, highest = self.head.probability_range
         probabilities = pad_batch(uniform.movedim(1, -1)).clamp(lowest, highest)
         standardized = self.head.quantiles(raw, probabilities, padded_scale)[: len(self.raw)]
-        values = self.loc[..., None] + self.scale[..., None] * standardized
+        values: Tensor = self.loc[..., None] + self.scale[..., None] * standardized
         return (values if self.bounds == (-inf, inf) else values.clamp(*self.bounds)).movedim(-1, 1)
 
     def _unstandardize(self, z: Tensor) -> Floats:
@@ -121,7 +120,7 @@ class HeadForecast(Forecast):
         loc, scale = to_array(self.loc), to_array(self.scale)
         if z.ndim == 3:
             loc, scale = loc[..., None], scale[..., None]
-        values = loc + scale * to_array(z)
+        values: Floats = loc + scale * to_array(z)
         return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Tensor, Tensor]:

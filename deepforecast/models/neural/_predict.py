@@ -129,8 +129,9 @@ def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[
 
 def move_windows(windows: Tensor, values: Tensor | Floats) -> Tensor:
     """Append the next values to windows (n, input_size), and drop as many at the start."""
-    values = torch.as_tensor(values, dtype=torch.float64).to(windows.device)
-    return torch.cat([windows, values], dim=1)[:, -windows.shape[1] :]
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.require(values, requirements="W"))
+    return torch.cat([windows, values.to(windows)], dim=1)[:, -windows.shape[1] :]
 
 
 def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0) -> Floats:
@@ -174,7 +175,8 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
             previous_values = recent_values if block else recent_values.repeat_interleave(n_samples, 0)
             recent_values = move_windows(previous_values, values.reshape(-1, values.shape[2]))
         n_omitted = horizon if n_pooled and not autoregressive else 0
-        return to_array(torch.cat(path_blocks, dim=2)[:, :, : forecaster.steps - n_omitted])
+        paths: Floats = to_array(torch.cat(path_blocks, dim=2)[:, :, : forecaster.steps - n_omitted])
+    return paths
 
 
 def _stratify(uniform: Tensor, n_values: int) -> Tensor:

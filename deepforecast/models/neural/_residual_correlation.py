@@ -98,7 +98,8 @@ def _batch_residuals(network: ForecastNetwork, batch: Batch, levels: Tensor) -> 
     lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
     iqr = upper - lower
     target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
-    return to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr)))
+    residuals: Floats = to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr)))
+    return residuals
 
 
 def normal_scores(residuals: Floats) -> Floats:
