@@ -89,7 +89,7 @@ def bare_forward(model: Any, series: int) -> Callable[[], Any]:
         inputs = [
             network.inputs(
                 forecaster._make_batch(
-                    forecaster.recent_values[start : start + 512], np.arange(start, min(start + 512, series)), 0
+                    forecaster.first_windows[start : start + 512], np.arange(start, min(start + 512, series)), 0
                 )
             )[0]
             for start in range(0, series, 512)
