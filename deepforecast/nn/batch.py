@@ -37,11 +37,6 @@ class Batch:
     def __len__(self) -> int:
         return self.y.shape[0]
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the float32 fields, on which the network runs."""
-        return self.past.device
-
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
         """Return the batch on another device; without float64 there, `y`, `loc`, `scale` and `target`
         stay on the CPU.

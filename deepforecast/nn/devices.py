@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _without_float64: ContextVar[frozenset[str]] = ContextVar("without_float64", default=frozenset({"mps"}))
@@ -21,8 +24,8 @@ def has_float64(device: torch.device) -> bool:
     return device.type not in _without_float64.get()
 
 
-def place(values: Tensor, device: torch.device, non_blocking: bool = False) -> Tensor:
-    """Move a tensor to the device, or to the CPU if it is float64 and the device has none.
+def place(values: Tensor | NDArray[Any], device: torch.device, non_blocking: bool = False) -> Tensor:
+    """Move a tensor or array to the device, or to the CPU if it is float64 and the device has none.
 
     Examples
     --------
@@ -30,6 +33,8 @@ def place(values: Tensor, device: torch.device, non_blocking: bool = False) -> T
     ...     [place(torch.ones(1, dtype=dtype), torch.device("meta")).device.type for dtype in (torch.float32, torch.float64)]
     ['meta', 'cpu']
     """
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     if values.device == device:
         return values
     if values.dtype is torch.float64 and not has_float64(device):

@@ -62,11 +62,6 @@ class ForecastNetwork(nn.Module):
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
-    def device(self) -> torch.device:
-        """The device of the parameters."""
-        return next(self.parameters()).device
-
-    @property
     def n_multiplications(self) -> int:
         """Approximate number of multiplications per window.
 

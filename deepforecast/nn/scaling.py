@@ -91,8 +91,8 @@ def scale_window(
             scale = scale * level_ratio.to(scale.device)
     # z of a constant window is 0.
     unless_constant = torch.where(scale > 0, scale, torch.full_like(scale, torch.inf))
-    z = ((y - loc) / unless_constant * mask64).float().to(batch.device)
-    mask = mask64.float().to(batch.device)
+    z = ((y - loc) / unless_constant * mask64).float().to(batch.past.device)
+    mask = mask64.float().to(batch.past.device)
     if season and batch.target is not None:
         naive = _naive_error(z, mask, season)
     else:

@@ -62,7 +62,7 @@ def seed_generators(seed: int, device: torch.device) -> None:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """Return the batch on the device; for CUDA it is copied from pinned memory, asynchronously."""
-    if batch.device == device:
+    if batch.past.device == device:
         return batch
     if device.type == "cuda":
         return batch.pin_memory().to(device, non_blocking=True)

@@ -119,13 +119,12 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
         trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
     # Lightning's "auto" would choose MPS, see `device_type`.
     avoids_mps = options.accelerator == "auto" and torch.backends.mps.is_available()
-    accelerator = "cpu" if avoids_mps else options.accelerator
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     try:
         trainer = pl.Trainer(
             max_steps=-1,
             max_epochs=1,
-            accelerator=accelerator,
+            accelerator="cpu" if avoids_mps else options.accelerator,
             devices=options.devices,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches,

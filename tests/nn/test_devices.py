@@ -29,7 +29,7 @@ def test_mps_is_the_device_without_float64() -> None:
 def test_without_float64_only_float64_stays_on_the_cpu() -> None:
     with simulated_device(float64=False) as device:
         moved = batch().to(device)
-        assert moved.device == device
+        assert moved.past.device == device
         for name in Batch.__dataclass_fields__:
             assert getattr(moved, name).device.type == ("cpu" if name in FLOAT64_FIELDS else "meta"), name
         assert as_float64(torch.ones(2).to(device)).device.type == "cpu"

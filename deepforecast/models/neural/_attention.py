@@ -19,6 +19,7 @@ from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AttentionWeights
 from deepforecast.nn.decoding import first_input as first_value
 from deepforecast.nn.decoding import median
+from deepforecast.nn.devices import place
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -36,7 +37,7 @@ def attention_maps(
     """
     forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds))
     maps: list[AttentionMap] = []
-    recent_values = forecaster.first_windows
+    recent_values = place(forecaster.recent_values, forecaster.device)
     first_observed = _first_observed(forecaster.recent_values)
     for begin in range(0, steps, forecaster.horizon):
         batch_maps: list[list[AttentionWeights]] = []  # batches of layers

@@ -17,12 +17,12 @@ from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, validate_integer
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_index, to_array
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch, to_array
 from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.beam_search import beam_search
 from deepforecast.nn.decoding import decode_greedy
-from deepforecast.nn.devices import as_float64
+from deepforecast.nn.devices import as_float64, place
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
         inputs, scaling = forecaster.network.inputs(batch)
         return decode_greedy(forecaster.network, inputs, mean), scaling
 
-    recent_values = forecaster.first_windows
+    recent_values = place(forecaster.recent_values, forecaster.device)
     blocks: list[Floats] = []
     for begin in range(0, forecaster.steps, forecaster.horizon):
         block_forecast = HeadForecast(
@@ -121,7 +121,7 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
     with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
         for start in range(0, n_series, batch_size):
             series = np.arange(start, min(start + batch_size, n_series))
-            paths, log_probability = _search_paths(forecaster, pad_index(series), width)
+            paths, log_probability = _search_paths(forecaster, pad_batch(series), width)
             batches.append((paths[: len(series)], log_probability[: len(series)]))
         paths, log_probability = map(torch.cat, zip(*batches, strict=True))
         return to_array(paths), to_array(log_probability)
@@ -133,7 +133,7 @@ def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tu
     After the first block each path has a window of its own, which ends with the values of the path.
     """
     network = forecaster.network
-    recent_values = forecaster.place(forecaster.recent_values[series])
+    recent_values = place(forecaster.recent_values[series], forecaster.device)
     log_probability = recent_values.new_zeros(len(series), 1)
     paths = recent_values.new_zeros(len(series), 1, 0)
     n_paths = 1

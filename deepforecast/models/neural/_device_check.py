@@ -105,7 +105,7 @@ def _train_step(model: NeuralForecaster, batch: Batch) -> None:
     from deepforecast.models.neural import _fit
 
     network = model.network_.train()
-    batch = to_device(batch, network.device)
+    batch = to_device(batch, next(network.parameters()).device)
     for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding
         network.loss(batch, teacher_forcing_ratio).backward()  # type: ignore[no-untyped-call]
     clip_gradients(list(network.parameters()), _fit.training_options(model, len(batch)))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.forecast import Forecast
-from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.frames import Floats
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
@@ -34,17 +34,13 @@ class DecodingOptions:
 DEFAULT_DECODING = DecodingOptions()
 
 
-def pad_index(index: Ints) -> Ints:
-    """Append copies of the first entry, up to a multiple of BATCH_MULTIPLE."""
-    n_missing = -len(index) % BATCH_MULTIPLE
-    return np.concatenate([index, np.repeat(index[:1], n_missing)]) if n_missing else index
-
-
-def pad_batch(values: Tensor) -> Tensor:
-    """Append copies of the first entry along the first axis, up to a multiple of BATCH_MULTIPLE."""
+def pad_batch(values: Any) -> Any:
+    """Append copies of the first entry of a tensor or index array, up to a multiple of BATCH_MULTIPLE."""
     n_missing = -len(values) % BATCH_MULTIPLE
     if not n_missing:
         return values
+    if isinstance(values, np.ndarray):
+        return np.concatenate([values, np.repeat(values[:1], n_missing, axis=0)])
     if len(values) == 1:  # the fastest for single series
         return values.expand(BATCH_MULTIPLE, *values.shape[1:]).contiguous()
     import torch
@@ -117,10 +113,10 @@ class HeadForecast(Forecast):
 
     def _unstandardize(self, z: Tensor) -> Floats:
         """loc + scale z as an array, clipped, for z (series, steps, ...)."""
-        loc, scale = to_array(self.loc), to_array(self.scale)
+        loc, scale = self.loc.cpu().numpy(), self.scale.cpu().numpy()
         if z.ndim == 3:
             loc, scale = loc[..., None], scale[..., None]
-        values: Floats = loc + scale * to_array(z)
+        values: Floats = loc + scale * z.cpu().numpy()
         return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
     def _padded(self) -> tuple[Tensor, Tensor]:

@@ -28,7 +28,6 @@ from deepforecast.models.neural._forecast import (
     ConcatenatedForecast,
     HeadForecast,
     pad_batch,
-    pad_index,
     to_array,
 )
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
@@ -73,7 +72,7 @@ def forecast_horizon(
         n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
         noise = _stratified_noise(forecaster, n_paths)
         return SampledForecast(sample_paths(forecaster, noise, n_pooled))
-    first_block = forecaster.forecast_block(forecaster.first_windows, 0)
+    first_block = forecaster.forecast_block(place(forecaster.recent_values, forecaster.device), 0)
     if steps == forecaster.horizon:
         return first_block
     if steps < forecaster.horizon:
@@ -87,7 +86,7 @@ def forecast_horizon(
         extended = _map_groups(forecaster, n_paths, extend)
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
     forecasts = [first_block]
-    recent_values = forecaster.first_windows
+    recent_values = place(forecaster.recent_values, forecaster.device)
     for begin in range(forecaster.horizon, steps, forecaster.horizon):
         recent_values = move_windows(recent_values, forecasts[-1].mean)
         block_forecast = forecaster.forecast_block(recent_values, begin)
@@ -153,13 +152,13 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
     stop = forecaster.steps if autoregressive else forecaster.blocks * horizon
     path_blocks: list[Tensor] = []
     with torch_defaults(), torch.inference_mode():
-        recent_values = forecaster.first_windows
+        recent_values = place(forecaster.recent_values, forecaster.device)
         for block in range(forecaster.blocks):
             begin = block * horizon
             block_noise = noise[:, :, begin : min(begin + horizon, stop)]
             # In the first block the paths of a series share its window, later each has its own.
             shape = (n_series * n_samples, 1, -1) if block else (n_series, n_samples, -1)
-            uniform = forecaster.place(ndtr(block_noise).reshape(shape))
+            uniform = place(ndtr(block_noise).reshape(shape), forecaster.device)
             if autoregressive:
                 values = forecaster.sample_block(recent_values, begin, uniform, n_pooled)
                 values, pooled_values = values[:, : uniform.shape[1]], values[:, uniform.shape[1] :]
@@ -167,7 +166,7 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
                 block_forecast = forecaster.forecast_block(recent_values, begin)
                 correlated = uniform
                 if forecaster.correlation_factor is not None:  # Gaussian copula
-                    correlated = forecaster.place(ndtr(block_noise @ forecaster.correlation_factor.T).reshape(shape))
+                    correlated = place(ndtr(block_noise @ forecaster.correlation_factor.T).reshape(shape), forecaster.device)
                 values = block_forecast.sample(correlated)
                 pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
             if not n_pooled or block or autoregressive:
@@ -224,7 +223,7 @@ class HorizonForecaster:
         self.bounds = bounds
         self.sampling = sampling
         self.network: Any = learned.shared["network"]
-        self.device: torch.device = self.network.device
+        self.device: torch.device = next(self.network.parameters()).device
         self.window_columns = window_columns(learned)
         self.horizon = self.window_columns.horizon
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
@@ -239,15 +238,6 @@ class HorizonForecaster:
         """The forecaster of a subset of the series."""
         future = {name: covariate.take(series) for name, covariate in self.future.items()}
         return HorizonForecaster(self.name, self.learned.take(series), self.steps, future, self.bounds, self.sampling)
-
-    @property
-    def first_windows(self) -> Tensor:
-        """`recent_values` as a tensor."""
-        return self.place(self.recent_values)
-
-    def place(self, values: Floats) -> Tensor:
-        """The array as a tensor on the device of the network, or on the CPU if it has no float64."""
-        return place(torch.from_numpy(np.require(values, requirements=["C", "W"])), self.device)
 
     def forecast_block(self, recent_values: Tensor, begin: int) -> HeadForecast:
         """Forecast the `horizon` steps after step `begin`.
@@ -316,7 +306,7 @@ class HorizonForecaster:
         `recent_values` (windows, input_size) are their values and `series` (windows,) the index of
         the series of each.
         """
-        series = pad_index(series)
+        series = pad_batch(series)
         columns = self.window_columns
         by_series = self.learned.by_series
         # Positions on the time axis of `_calendar`, `_numeric` and `_category_codes`.
@@ -346,7 +336,8 @@ class HorizonForecaster:
             "scale": by_series["spread"][series, None],
         }
         covariates = {name: torch.from_numpy(array) for name, array in arrays.items()}
-        return to_device(Batch(y=pad_batch(recent_values).contiguous(), **covariates), self.device)
+        batch = Batch(y=pad_batch(recent_values).contiguous(), **covariates)
+        return batch if self.device.type == "cpu" else to_device(batch, self.device)
 
     @cached_property
     def _numeric(self) -> Any:

@@ -76,14 +76,15 @@ def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, pane
     scale = np.ascontiguousarray(learned.by_series["spread"][selected, None])
     panel = model._add_series_columns(panel, learned).take(selected)
     arrays = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
-    store = place_on_device(WindowStore.from_arrays(arrays), network.device)
+    device = next(network.parameters()).device
+    store = place_on_device(WindowStore.from_arrays(arrays), device)
     lowest, highest = network.head.probability_range
     levels = torch.tensor([min(max(level, lowest), highest) for level in QUARTILES], dtype=torch.float64)
     residuals: list[Floats] = []
     with torch.inference_mode(), limit_threads(1):
         for begin in range(0, len(series), BATCH_SIZE):
             selection = slice(begin, begin + BATCH_SIZE)
-            batch = to_device(gather_batch(store, arrays, index[selection], cutoff[selection]), network.device)
+            batch = to_device(gather_batch(store, arrays, index[selection], cutoff[selection]), device)
             residuals.append(_batch_residuals(network, batch, levels))
     return np.concatenate(residuals)
 
