@@ -72,7 +72,7 @@ def forecast_horizon(
         n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
         noise = _stratified_noise(forecaster, n_paths)
         return SampledForecast(sample_paths(forecaster, noise, n_pooled))
-    first_block = forecaster.forecast_block(place(forecaster.recent_values, forecaster.device), 0)
+    first_block = forecaster.forecast_block(forecaster.windows, 0)
     if steps == forecaster.horizon:
         return first_block
     if steps < forecaster.horizon:
@@ -86,7 +86,7 @@ def forecast_horizon(
         extended = _map_groups(forecaster, n_paths, extend)
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
     forecasts = [first_block]
-    recent_values = place(forecaster.recent_values, forecaster.device)
+    recent_values = forecaster.windows
     for begin in range(forecaster.horizon, steps, forecaster.horizon):
         recent_values = move_windows(recent_values, forecasts[-1].mean)
         block_forecast = forecaster.forecast_block(recent_values, begin)
@@ -203,7 +203,8 @@ class HorizonForecaster:
     Everything that depends on the network is computed on its device, see `nn.devices`.
 
     - `horizon`: steps per forward pass (a block); `blocks`: number of blocks up to the last step.
-    - `recent_values`: the last values of the target, (series, input_size).
+    - `recent_values`: the last values of the target, (series, input_size); `windows`: as a tensor on the
+      CPU, which moves with the other inputs of a batch.
     - `correlation_factor`: Cholesky factor of the residual correlation between steps, or None.
     """
 
@@ -229,6 +230,7 @@ class HorizonForecaster:
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
         self.recent_values: Floats = np.asarray(learned.by_series["tail"])
+        self.windows = torch.from_numpy(np.require(self.recent_values, requirements=["C", "W"]))
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
         self.correlation_factor: Floats | None = learned.shared.get("ties")
