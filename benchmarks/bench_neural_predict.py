@@ -85,11 +85,12 @@ def bare_forward(model: Any, series: int) -> Callable[[], Any]:
 
     network = model.network_
     forecaster = HorizonForecaster("", model.state_.learned_with_series, HORIZON, {})
+    windows = torch.from_numpy(forecaster.recent_values)
     with torch.inference_mode():
         inputs = [
             network.inputs(
                 forecaster._make_batch(
-                    forecaster.recent_values[start : start + 512], np.arange(start, min(start + 512, series)), 0
+                    windows[start : start + 512], np.arange(start, min(start + 512, series)), 0
                 )
             )[0]
             for start in range(0, series, 512)

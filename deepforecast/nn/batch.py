@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.data.windows import WindowColumns
+from deepforecast.nn.devices import place
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,15 @@ class Batch:
         return self.y.shape[0]
 
     def to(self, device: torch.device | str, non_blocking: bool = False) -> Batch:
-        """Return the batch on another device."""
-        return self._map(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+        """Return the batch on another device; without float64 there, `y`, `loc`, `scale` and `target`
+        stay on the CPU.
+        """
+        device = torch.device(device)
+        return self._map(lambda tensor: place(tensor, device, non_blocking))
 
     def pin_memory(self) -> Batch:
-        """Return the batch in pinned (page-locked) memory."""
-        return self._map(lambda tensor: tensor.pin_memory())
+        """Return the batch with the tensors on the CPU in pinned (page-locked) memory."""
+        return self._map(lambda tensor: tensor.pin_memory() if tensor.device.type == "cpu" else tensor)
 
     def select_windows(self, begin: int, end: int) -> Batch:
         """Return the windows `begin` to `end`."""

@@ -14,7 +14,7 @@ from deepforecast.nn.batch import Inputs
 from deepforecast.nn.bins import BinnedHead
 from deepforecast.nn.body import DirectBody, State, select_paths
 from deepforecast.nn.decoding import first_input
-from deepforecast.nn.head import as_float64
+from deepforecast.nn.devices import as_float64, place
 
 if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
@@ -74,7 +74,7 @@ def beam_search(
             hint="Set head='bins'."
         )
     log_probability = (
-        first_input(inputs).new_zeros(len(inputs.y), 1, dtype=torch.float64)
+        place(torch.zeros(len(inputs.y), 1, dtype=torch.float64), inputs.y.device)
         if initial_log_probability is None
         else initial_log_probability
     )
@@ -82,12 +82,13 @@ def beam_search(
     state, advance, n_shared = _initial_search(network, inputs)
     if n_paths > 1:  # each path has a window of its own, whose tensors follow the path
         n_shared = 0
-    origin = torch.arange(n_series * n_paths, device=log_probability.device).view(n_series, n_paths)
-    series_index = torch.arange(n_series, device=log_probability.device).unsqueeze(1)
+    device = inputs.y.device
+    origin = torch.arange(n_series * n_paths, device=device).view(n_series, n_paths)
+    series_index = torch.arange(n_series, device=device).unsqueeze(1)
     bin_centers = head.values()
     previous = first_input(inputs)
     future = inputs.future_features[::n_paths]  # equal for all paths of a series
-    values = log_probability.new_zeros(n_series, n_paths, 0, dtype=previous.dtype)
+    values = previous.new_zeros(n_series, n_paths, 0)
     for step in range(steps):
         n_paths = log_probability.shape[1]
         raw, state = advance(state, previous, future[:, step].repeat_interleave(n_paths, 0), step)
@@ -97,6 +98,7 @@ def beam_search(
         log_probability, flat_index = candidates.flatten(1).topk(
             min(width, n_paths * head.n), dim=1
         )
+        flat_index = flat_index.to(device)
         parent = flat_index // head.n  # path that is continued
         code = flat_index % head.n  # bin of its next value
         state = select_paths(state, n_shared, (series_index * n_paths + parent).flatten())

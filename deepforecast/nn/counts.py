@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from deepforecast.nn.head import Head, as_float64, softplus_floor
+from deepforecast.nn.devices import as_float64
+from deepforecast.nn.head import Head, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, count_quantile
 from deepforecast.nn.scaling import Scale
 

@@ -34,7 +34,7 @@ def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) 
     raw_steps: list[Tensor] = []
     for step in range(network.sizes.horizon):
         raw, state = network.step(state, previous, future[:, step], step)
-        previous = (network.head.mean(raw) if mean else median(network, raw)).to(previous.dtype)
+        previous = (network.head.mean(raw) if mean else median(network, raw)).to(previous)
         raw_steps.append(raw)
     return stack_steps(raw_steps)
 
@@ -130,7 +130,7 @@ def decode_samples(
         sample = network.head.sample(
             apply_temperature(raw, *sampling), probabilities[:, :, step].flatten(0, 1), scale
         )
-        previous = sample[:, 0].to(previous.dtype)
+        previous = sample[:, 0].to(previous)
         samples.append(sample)
     # (batch * samples, steps, 1 + n_values) to (batch, (1 + n_values) * samples, steps): the paths, then
     # the further draws.

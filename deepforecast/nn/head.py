@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from deepforecast.nn.devices import as_float64
 from deepforecast.nn.names import HEAD_FACTS, Support
 from deepforecast.nn.scaling import Scale
 
@@ -96,7 +97,8 @@ class Head(nn.Module, ABC):
         -------
         Tensor of shape (..., Q)
         """
-        raw, p = as_float64(raw), as_float64(p).to(raw.device)
+        raw = as_float64(raw)
+        p = as_float64(p).to(raw.device)
         n_extra = max(p.ndim - raw.ndim, 0)  # leading axes of p before those of raw
         batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
         p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
@@ -135,8 +137,3 @@ class Head(nn.Module, ABC):
 def softplus_floor(raw: Tensor) -> Tensor:
     """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
     return functional.softplus(raw) + SOFTPLUS_FLOOR
-
-
-def as_float64(values: Tensor) -> Tensor:
-    """Convert to float64, on the CPU if the device has no float64 (MPS)."""
-    return values.cpu().double() if values.device.type == "mps" else values.double()

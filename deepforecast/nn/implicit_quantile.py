@@ -106,5 +106,5 @@ def _knots(raw: Tensor) -> Tensor:
 
 
 def _weights_as(layer: nn.Linear, raw: Tensor) -> tuple[Tensor, Tensor]:
-    """Return weight and bias of the layer in the dtype of `raw`."""
-    return layer.weight.to(raw.dtype), layer.bias.to(raw.dtype)
+    """Return weight and bias of the layer in the dtype and on the device of `raw`."""
+    return layer.weight.to(raw), layer.bias.to(raw)

@@ -48,7 +48,7 @@ def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
     magnitude of y exceeds float32. A constant window has scale 0 and loss 0: its forecast is its
     loc.
     """
-    level = torch.where(scaling.scale > 0, scaling.loc / scaling.scale, torch.inf).to(point.dtype)
+    level = torch.where(scaling.scale > 0, scaling.loc / scaling.scale, torch.inf).to(point)
     denominator = (level + target).abs() + (level + point).abs()
     return 2 * absolute(point, target, scaling) / (denominator + SMAPE_EPSILON)
 

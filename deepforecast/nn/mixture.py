@@ -60,7 +60,7 @@ class MixtureHead(Head):
     def components(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return log-weights, means and deviations, (..., n) each."""
         log_weights, means, deviations = raw.chunk(3, dim=-1)
-        return log_weights.log_softmax(-1), means + self.initial_means, softplus_floor(deviations)
+        return log_weights.log_softmax(-1), means + self.initial_means.to(means.device), softplus_floor(deviations)
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the negative log-density."""

@@ -144,8 +144,8 @@ class ForecastNetwork(nn.Module):
         inputs, scaling = self.inputs(batch)
         target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
         target_mask = (batch.target == batch.target) & (scaling.scale > 0)
-        target = torch.where(target_mask, target, torch.zeros_like(target)).float()
-        weight = target_mask.float()
+        target = torch.where(target_mask, target, torch.zeros_like(target)).float().to(inputs.y.device)
+        weight = target_mask.float().to(inputs.y.device)
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:

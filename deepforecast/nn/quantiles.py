@@ -70,7 +70,7 @@ class QuantileHead(Head):
 
     def values(self, raw: Tensor) -> Tensor:
         """Return the quantiles (..., out_features), nondecreasing."""
-        deviations = functional.softplus(raw) @ self.step_matrix.to(raw.dtype)
+        deviations = functional.softplus(raw) @ self.step_matrix.to(raw)
         return deviations + raw[..., self.location_slice]
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:

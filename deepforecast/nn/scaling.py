@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Batch
+from deepforecast.nn.devices import as_float64
 
 NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
 MIN_RELATIVE_SCALE = 1e-14  # of the largest |y|: a hundred times the rounding error of a constant window
@@ -33,19 +34,19 @@ class Scale:
     (seasonal) naive forecast, if there is a target and the head needs it; otherwise 1.
     """
 
-    loc: Tensor  # (B, 1) float64
+    loc: Tensor  # (B, 1) float64, like `scale` on the CPU if the device has no float64
     scale: Tensor  # (B, 1) float64
     naive: Tensor  # (B, 1) float32
 
     @property
     def level(self) -> Tensor:
         """Location in units of the scale, loc / scale: (batch, 1) float32."""
-        return (self.loc / _divisor(self.scale)).float()
+        return (self.loc / _divisor(self.scale)).float().to(self.naive.device)
 
     def unstandardize(self, z: Tensor) -> Tensor:
         """Compute loc + scale * z for z (batch, ...), float64."""
         shape = (-1, *(1,) * (z.ndim - 1))
-        return self.loc.view(shape) + self.scale.view(shape) * z.double()
+        return self.loc.view(shape) + self.scale.view(shape) * as_float64(z)
 
     def standardize(self, y: Tensor) -> Tensor:
         """Compute (y - loc) / scale for y (batch, ...), float64."""
@@ -87,11 +88,11 @@ def scale_window(
     else:
         loc, scale = SCALER_FUNCTIONS[scaler if allow_shift else "mean_abs"](y, mask64, n_observed)
         if scaler == "level" and level_ratio is not None:
-            scale = scale * level_ratio
+            scale = scale * level_ratio.to(scale.device)
     # z of a constant window is 0.
     unless_constant = torch.where(scale > 0, scale, torch.full_like(scale, torch.inf))
-    z = ((y - loc) / unless_constant * mask64).float()
-    mask = mask64.float()
+    z = ((y - loc) / unless_constant * mask64).float().to(batch.past.device)
+    mask = mask64.float().to(batch.past.device)
     if season and batch.target is not None:
         naive = _naive_error(z, mask, season)
     else:

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepforecast.nn.head import Head, as_float64, softplus_floor
+from deepforecast.nn.devices import as_float64
+from deepforecast.nn.head import Head, softplus_floor
 from deepforecast.nn.inverse_cdf import Float64Array, make_monotone
 from deepforecast.nn.scaling import Scale
 

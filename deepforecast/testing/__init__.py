@@ -27,7 +27,7 @@ Optional attributes of a model class, read by the checks:
   `coverage_process(random, n_series, n_rows)` that returns an array of that shape; default: white noise
 - `coverage_example`: dict of parameter changes for measuring the coverage of intervals on that process
 - `coverage_slow`: whether measuring the coverage takes more than two seconds (see `Case.slow`)
-- `device_step(device)`: runs a forward and a backward step of the network on a device under FakeTensorMode
+- `device_step(device)`: checks loss, gradient and forecasts of the network on a device that may be simulated
 """
 
 from deepforecast.testing.assertions import RuleBroken

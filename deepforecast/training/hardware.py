@@ -11,6 +11,7 @@ import torch
 
 from deepforecast.core.threads import torch_threads
 from deepforecast.errors import TrainingWarning, warn
+from deepforecast.nn.devices import has_float64
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.windows import WindowStore
 from deepforecast.training.options import TrainingOptions
@@ -38,9 +39,10 @@ def threads_for(network: ForecastNetwork, options: TrainingOptions) -> int:
 def place_on_device(windows: WindowStore, device: torch.device) -> WindowStore:
     """Return the windows on the device if they fit into its memory, else unchanged.
 
-    Batches of windows that are not on the device are moved one by one.
+    Batches of windows that are not on the device are moved one by one, also on a device without
+    float64, for which the CPU scales them.
     """
-    if windows.y.device == device or windows.nbytes > MEMORY_FRACTION * free_memory(device):
+    if windows.y.device == device or not has_float64(device) or windows.nbytes > MEMORY_FRACTION * free_memory(device):
         return windows
     return windows.to(device)
 
@@ -55,19 +57,24 @@ def free_memory(device: torch.device) -> float:
 
 
 def device_type(accelerator: str) -> str:
-    """Return torch's device type for an accelerator name of Lightning; 'auto' and 'gpu': the GPU."""
+    """Return torch's device type for an accelerator name of Lightning.
+
+    'gpu' is CUDA or MPS, 'auto' is CUDA or the CPU: small networks are slower on MPS.
+    """
     if accelerator not in ("auto", "gpu"):
-        return "cuda" if accelerator == "cuda" else accelerator
+        return accelerator
     if torch.cuda.is_available():
         return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    return "mps" if accelerator == "gpu" and torch.backends.mps.is_available() else "cpu"
 
 
 def precision_for(options: TrainingOptions) -> str:
     """Return the requested precision, or with a warning a similar one that the device supports."""
     requested, device = options.precision, device_type(options.accelerator)
     precision = requested
-    if requested == "16-mixed" and device == "cpu":
+    if device == "mps":  # Lightning's mixed precision is that of CUDA there
+        precision = "32-true"
+    elif requested == "16-mixed" and device == "cpu":
         precision = "bf16-mixed"
     elif requested == "bf16-mixed" and not _has_bf16(device):
         precision = "32-true"

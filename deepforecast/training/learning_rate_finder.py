@@ -41,7 +41,7 @@ def find_learning_rate(
         for group in optimizer.param_groups:
             group["lr"] = float(rate)
         batch = next(sampler.step_batches(sampler.stop_step + step))
-        seed_generators(options.seed * 1_000_003 + step, batch.y.device)
+        seed_generators(options.seed * 1_000_003 + step, batch.past.device)
         optimizer.zero_grad()
         loss = trial.loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]

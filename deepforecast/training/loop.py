@@ -39,7 +39,7 @@ def train(
     monitor: Monitor,
     run: Mapping[str, Any] | None = None,
 ) -> TrainingRecord:
-    """Train a network in place; afterwards it is on the CPU, in evaluation mode.
+    """Train a network in place; afterwards it is on the device it was trained on, in evaluation mode.
 
     With checkpoints, a run that was interrupted continues from the last one. Ctrl-C ends the
     training with a warning, and the network keeps the weights learned so far.
@@ -85,7 +85,7 @@ def train(
             with stop_on_interrupt(training_monitor):
                 _run_trainer(training_monitor, sampler, options)
         finally:
-            network.eval().cpu().zero_grad()
+            network.eval().zero_grad()
         if training_monitor.interrupted:
             message = (
                 f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; "
@@ -101,13 +101,14 @@ def _run_trainer(
     """Run Lightning's Trainer; a run whose checkpoint is that of its end only restores its state."""
     grouped = not needs_single_steps(options)
     module = FitModule(training_monitor.network, options, training_monitor, grouped)
+    trainer = make_trainer(options, grouped)
+    device = trainer.strategy.root_device
     if training_monitor.step >= options.max_steps or (
         training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
     ):
         training_monitor.start(module.configure_optimizers())
+        module.network.to(device)
         return
-    trainer = make_trainer(options, grouped)
-    device = trainer.strategy.root_device
     sampler.first_step = training_monitor.step
     sampler.windows = place_on_device(sampler.windows, device)
     if training_monitor.validation is not None:
@@ -118,6 +119,7 @@ def _run_trainer(
         with collect_warnings(collected_warnings):
             trainer.fit(module, GroupedSampler(sampler, CHECK_EVERY) if grouped else sampler)
     finally:
+        module.network.to(device)  # Lightning moves it to the CPU at the end
         emit_warnings(collected_warnings)
 
 

@@ -157,7 +157,7 @@ class ForecastModule(pl.LightningModule):
                 + step * self.options.accumulate_grad_batches
                 + batch_index
             )
-            seed_generators(step_seed + rank * RANK_STRIDE, batch.y.device)
+            seed_generators(step_seed + rank * RANK_STRIDE, batch.past.device)
         if n_processes > 1:  # all processes draw the same batch, and each takes a part of it
             batch = batch.select_windows(
                 len(batch) * rank // n_processes, len(batch) * (rank + 1) // n_processes

@@ -62,11 +62,11 @@ def seed_generators(seed: int, device: torch.device) -> None:
 
 def to_device(batch: Batch, device: torch.device) -> Batch:
     """Return the batch on the device; for CUDA it is copied from pinned memory, asynchronously."""
-    if batch.y.device == device:
+    if batch.past.device == device:
         return batch
     if device.type == "cuda":
-        batch = batch.pin_memory()
-    return batch.to(device, non_blocking=True)
+        return batch.pin_memory().to(device, non_blocking=True)
+    return batch.to(device)
 
 
 def compile_loss(loss: Any) -> Any:

@@ -117,13 +117,14 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
     if not (logger or callbacks):
         # Otherwise Lightning would search the working folder for its files.
         trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
-    accelerator = _check_accelerator(options)
+    # Lightning's "auto" would choose MPS, see `device_type`.
+    avoids_mps = options.accelerator == "auto" and torch.backends.mps.is_available()
     has_checkpoint = any(isinstance(callback, pl.callbacks.Checkpoint) for callback in callbacks)
     try:
         trainer = pl.Trainer(
             max_steps=-1,
             max_epochs=1,
-            accelerator=accelerator,
+            accelerator="cpu" if avoids_mps else options.accelerator,
             devices=options.devices,
             precision=options.precision,  # type: ignore[arg-type]
             accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches,
@@ -148,23 +149,6 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             parameter="trainer",
         )
     return trainer
-
-
-def _check_accelerator(options: TrainingOptions) -> str:
-    """Return the accelerator, the CPU for "auto" on MPS; raise `ParameterError` if it is MPS.
-
-    MPS has no float64, which the scaling of windows requires.
-    """
-    if device_type(options.accelerator) != "mps":
-        return options.accelerator
-    if options.accelerator == "auto":
-        return "cpu"
-    raise ParameterError(
-        f"`accelerator` must be a device with float64, in which windows are scaled; mps has none, got "
-        f"accelerator={options.accelerator!r}.",
-        hint="Use accelerator='cpu'.",
-        parameter="accelerator",
-    )
 
 
 def _check_instances(values: Any, expected_class: type, option: str) -> list[Any]:
@@ -194,8 +178,11 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
 
     Inside it Lightning is silent, gradients are enabled, and no other thread can train.
     """
-    cuda = device_type(options.accelerator) == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    device = device_type(options.accelerator)
+    cuda = device == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     devices = list(range(torch.cuda.device_count())) if cuda else []
+    uses_mps = device == "mps" and torch.backends.mps.is_available()
+    mps_generator = torch.mps.get_rng_state() if uses_mps else None  # `fork_rng` does not support MPS
     with TRAINING_LOCK, torch.random.fork_rng(devices), warnings.catch_warnings():
         loggers = [logging.getLogger(name) for name in _LOGGERS]
         levels = [logger.level for logger in loggers]
@@ -210,6 +197,8 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
             with torch.inference_mode(False), torch.enable_grad():
                 yield
         finally:
+            if mps_generator is not None:
+                torch.mps.set_rng_state(mps_generator)
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
             preserved = DDP_VARIABLES if "LOCAL_RANK" in os.environ else ()

@@ -100,11 +100,12 @@ class Devices(Naive):
 
     def device_step(self, device: str) -> None:
         import torch
-        from torch._subclasses.fake_tensor import FakeTensorMode
 
-        with FakeTensorMode(allow_non_fake_inputs=True):
-            weights = torch.ones(3, 1, device=device if self.moves else "cpu", requires_grad=True)
-            (torch.ones(4, 3, device=device) @ weights).sum().backward()
+        from deepforecast.nn.simulated_device import simulated_device
+
+        with simulated_device(float64=device != "mps") as target:
+            weights = torch.ones(3, 1, device=target if self.moves else "cpu", requires_grad=True)
+            (torch.ones(4, 3, device=target) @ weights).sum().backward()
 
 
 class Needy(Naive):

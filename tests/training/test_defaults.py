@@ -75,7 +75,8 @@ def every_call(kind: Any, path: Path, **given: Any) -> list[np.ndarray]:
     new = FRAME.groupby("unique_id").tail(1)
     frames.append(model.update(new.assign(ds=new.ds + (LAST - FRAME.ds.iloc[-2]))).predict())
     frames.append(model.fine_tune(FRAME, max_steps=2).predict())
-    model.device_step("meta")
+    model.device_step("cuda")
+    model.device_step("mps")
     columns = [frame[name].to_numpy() for frame in frames for name in frame.columns]
     return [*weights, *columns, *(part for forecasts in points for part in forecasts)]
 

@@ -389,12 +389,27 @@ def test_what_lightning_does_not_take_is_a_clear_error() -> None:
         lstm(accelerator="tpu").fit(FRAME)
 
 
-def test_a_device_without_float64_is_refused_and_not_taken_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mps_is_used_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch
 
+    from deepforecast.training import trainer
+
+    class Recorded(Exception):
+        pass
+
+    def record(**options: Any) -> None:
+        raise Recorded(options["accelerator"], options["precision"])
+
+    restored: list[Any] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    for accelerator in ("mps", "gpu"):
-        with pytest.raises(ParameterError, match=f"must be a device with float64.*; mps has none, got.*'{accelerator}'.*'cpu'"):
+    monkeypatch.setattr(torch.mps, "get_rng_state", lambda: "state")
+    monkeypatch.setattr(torch.mps, "set_rng_state", restored.append)
+    monkeypatch.setattr(trainer.pl, "Trainer", record)
+    for accelerator, expected in (("mps", "mps"), ("gpu", "gpu"), ("auto", "cpu")):
+        with pytest.raises(Recorded) as used:
             lstm(max_steps=1, accelerator=accelerator).fit(FRAME)
-    assert len(lstm(max_steps=1).fit(FRAME).predict()) == 12
+        assert used.value.args == (expected, "32-true")
+    assert restored == ["state", "state"]
+    with pytest.raises(Recorded), pytest.warns(TrainingWarning, match="mps cannot train with precision='16-mixed'; '32-true' is"):
+        lstm(max_steps=1, accelerator="mps", precision="16-mixed").fit(FRAME)

@@ -13,12 +13,13 @@ from deepforecast.core.forecast import AttentionMap, refuse_large_frame, resolve
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.neural._forecast import HeadForecast
-from deepforecast.models.neural._predict import HorizonForecaster
+from deepforecast.models.neural._forecast import HeadForecast, to_array
+from deepforecast.models.neural._predict import HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AttentionWeights
 from deepforecast.nn.decoding import first_input as first_value
 from deepforecast.nn.decoding import median
+from deepforecast.nn.devices import place
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -36,8 +37,8 @@ def attention_maps(
     """
     forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds))
     maps: list[AttentionMap] = []
-    recent_values = forecaster.recent_values
-    first_observed = _first_observed(recent_values)
+    recent_values = place(forecaster.recent_values, forecaster.device)
+    first_observed = _first_observed(forecaster.recent_values)
     for begin in range(0, steps, forecaster.horizon):
         batch_maps: list[list[AttentionWeights]] = []  # batches of layers
         run_batch = _recording_pass(forecaster, batch_maps, first_observed)
@@ -45,7 +46,7 @@ def attention_maps(
         block_forecast = HeadForecast(forecaster.network.head, *raw_loc_scale, forecaster.name)
         layers = zip(*batch_maps, strict=True)
         maps += [_layer_weights(layer, begin, steps, first_observed) for layer in layers]
-        recent_values = np.concatenate([recent_values, block_forecast.point("median")], axis=1)[:, -recent_values.shape[1] :]
+        recent_values = move_windows(recent_values, block_forecast.point("median"))
     return maps
 
 
@@ -88,9 +89,9 @@ def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int
     Keys after `steps` are dropped unless they have weight.
     """
     first_batch = batches[0]
-    weights = np.concatenate([batch.weights.numpy() for batch in batches])  # (series, heads, queries, keys)
-    queries = first_batch.queries.numpy() + begin
-    keys = first_batch.keys.numpy() + begin
+    weights = to_array(torch.cat([batch.weights for batch in batches]))  # (series, heads, queries, keys)
+    queries = to_array(first_batch.queries) + begin
+    keys = to_array(first_batch.keys) + begin
     weights = weights[:, :, queries <= steps]
     queries = queries[queries <= steps]
     has_weight = (keys <= steps) | weights.any(axis=(0, 1, 2))

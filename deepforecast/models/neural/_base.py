@@ -169,7 +169,7 @@ class NeuralForecaster(Forecaster):
     )
     accelerator: Literal["auto", "cpu", "gpu", "mps", "tpu"] = param(
         default="auto", group="training",
-        help="device type to train on; 'auto': the best one available, except MPS",
+        help="device type to train and forecast on; 'auto': the best one available, except MPS",
     )
     devices: int | Literal["auto"] | list[int] = param(
         default=1, group="training", help="number of devices, or list of their indices; 'auto': all devices",
@@ -265,13 +265,7 @@ class NeuralForecaster(Forecaster):
         --------
         datamodule : The batches to train it on.
         """
-        panel = Panel.from_frame(frame, **fit)
-        panels = self.__dict__["_untrained"] = list[Panel]()
-        try:
-            self.__dict__["state_"] = self._fit_panel(panel)
-        finally:
-            del self.__dict__["_untrained"]
-        return _lightning.lightning_module(self, panels[0])
+        return _lightning.lightning_module(self, self._fit_untrained(Panel.from_frame(frame, **fit)))
 
     def datamodule(self, frame: Frame, *, static: Frame | None = None) -> Any:
         """Create a LightningDataModule with the batches of a frame.
@@ -370,19 +364,29 @@ class NeuralForecaster(Forecaster):
         _onnx.export_network(self, path)
 
     def device_step(self, device: str) -> None:
-        """Run a training step on a device with fake tensors.
+        """Check on generated data that the network can be trained and forecast with on a device.
 
-        Fake tensors have a shape and device, but no data: device mismatches are found without the
-        device.
+        Run the loss and its gradient, `predict`, `simulate`, `explain`, `beam_search`, `predictor`
+        and the residual correlation of a new network, as far as the model has them. The forecasts
+        must equal those on the CPU.
+
+        A device that this machine does not have is simulated: its tensors compute on the CPU, and
+        refuse what a real device would refuse, see `deepforecast.nn.simulated_device`. "mps" is
+        simulated without float64.
 
         Parameters
         ----------
         device : str
             Device in the notation of torch, e.g. "cuda".
+
+        Raises
+        ------
+        DeviceMismatchError
+            If an operation combines tensors of two devices, or the device lacks their dtype.
         """
         from deepforecast.models.neural import _device_check
 
-        _device_check.fake_device_step(self, device)
+        _device_check.check_device(self, device)
 
     # -- hooks of Forecaster -----------------------------------------------------------------------
 
@@ -442,10 +446,19 @@ class NeuralForecaster(Forecaster):
             _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel
         )
 
+    def _fit_untrained(self, panel: Panel) -> Panel:
+        """Fit with a network that is not trained; return the panel that its batches come from."""
+        panels = self.__dict__["_untrained"] = list[Panel]()
+        try:
+            self.__dict__["state_"] = self._fit_panel(panel)
+        finally:
+            del self.__dict__["_untrained"]
+        return panels[0]
+
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
         """Add the residual correlation to the state, unless the network is not trained yet.
 
-        `lightning_module` sets the list `_untrained`, and receives the panel in it.
+        `_fit_untrained` sets the list `_untrained`, and receives the panel in it.
         """
         from deepforecast.models.neural import _residual_correlation
 

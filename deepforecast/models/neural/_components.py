@@ -11,8 +11,10 @@ import torch
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
-from deepforecast.models.neural._predict import HorizonForecaster
+from deepforecast.models.neural._forecast import to_array
+from deepforecast.models.neural._predict import HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
+from deepforecast.nn.devices import place
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -47,7 +49,8 @@ def components(
         ), scaling
 
     for begin in range(0, steps, forecaster.horizon):
-        z, loc, scale = forecaster._run_batches(forecaster.window_after(forecast[:, :begin]), begin, run_batch)
+        recent_values = move_windows(place(forecaster.recent_values, forecaster.device), forecast[:, :begin])
+        z, loc, scale = map(to_array, forecaster._run_batches(recent_values, begin, run_batch))
         level = np.repeat(loc, forecaster.horizon, axis=1)
         blocks.append(np.concatenate([level[..., None], scale[..., None] * z], axis=2))
     values = np.concatenate(blocks, axis=1)[:, :steps]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from deepforecast.core.forecast import Forecast, refuse_duplicate_columns, resolve_bounds
 from deepforecast.core.plausibility import check_finite
@@ -16,11 +17,12 @@ from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data import frames
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, validate_integer
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch
-from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster
+from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch, to_array
+from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.beam_search import beam_search
 from deepforecast.nn.decoding import decode_greedy
+from deepforecast.nn.devices import as_float64, place
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
         inputs, scaling = forecaster.network.inputs(batch)
         return decode_greedy(forecaster.network, inputs, mean), scaling
 
-    recent_values = forecaster.recent_values
+    recent_values = place(forecaster.recent_values, forecaster.device)
     blocks: list[Floats] = []
     for begin in range(0, forecaster.steps, forecaster.horizon):
         block_forecast = HeadForecast(
@@ -103,7 +105,7 @@ def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
             forecaster.bounds,
         )
         blocks.append(block_forecast.point("mean" if mean else "median"))
-        recent_values = np.concatenate([recent_values, blocks[-1]], axis=1)[:, -recent_values.shape[1] :]
+        recent_values = move_windows(recent_values, blocks[-1])
     return np.concatenate(blocks, axis=1)[:, : forecaster.steps]
 
 
@@ -119,38 +121,33 @@ def beam_paths(forecaster: HorizonForecaster, width: int) -> tuple[Floats, Float
     with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
         for start in range(0, n_series, batch_size):
             series = np.arange(start, min(start + batch_size, n_series))
-            padded_size = -(-len(series) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-            paths, log_probability = _search_paths(forecaster, pad_batch(series, padded_size), width)
+            paths, log_probability = _search_paths(forecaster, pad_batch(series), width)
             batches.append((paths[: len(series)], log_probability[: len(series)]))
-    paths, log_probabilities = (np.concatenate(arrays) for arrays in zip(*batches, strict=True))
-    return paths, log_probabilities
+        paths, log_probability = map(torch.cat, zip(*batches, strict=True))
+        return to_array(paths), to_array(log_probability)
 
 
-def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Floats, Floats]:
+def _search_paths(forecaster: HorizonForecaster, series: Ints, width: int) -> tuple[Tensor, Tensor]:
     """Beam search in blocks of `horizon` steps for the series with these indices, see `beam_paths`.
 
     After the first block each path has a window of its own, which ends with the values of the path.
     """
     network = forecaster.network
-    recent_values = forecaster.recent_values[series]
-    length = recent_values.shape[1]
-    log_probability = torch.zeros(len(series), 1, dtype=torch.float64)
-    paths = np.empty((len(series), 1, 0))
+    recent_values = place(forecaster.recent_values[series], forecaster.device)
+    log_probability = recent_values.new_zeros(len(series), 1)
+    paths = recent_values.new_zeros(len(series), 1, 0)
     n_paths = 1
     for begin in range(0, forecaster.steps, forecaster.horizon):
         inputs, scaling = network.inputs(forecaster._make_batch(recent_values, np.repeat(series, n_paths), begin))
         beams = beam_search(network, inputs, width, min(forecaster.horizon, forecaster.steps - begin), log_probability)
-        origin = beams.origin  # the window that each path continues
+        origin = beams.origin.to(recent_values.device)  # the window that each path continues
         log_probability = beams.log_probability
-        loc = scaling.loc[origin].numpy()
-        scale = scaling.scale[origin].numpy()
-        values = np.clip(loc + scale * beams.values.numpy(), *forecaster.bounds)
-        paths = np.concatenate([paths.reshape(len(series) * n_paths, begin)[origin.numpy()], values], axis=2)
+        values = scaling.loc[origin] + scaling.scale[origin] * as_float64(beams.values)
+        values = values.clamp(*forecaster.bounds)
+        paths = torch.cat([paths.view(len(series) * n_paths, begin)[origin], values], dim=2)
         n_paths = values.shape[1]
-        recent_values = np.concatenate(
-            [recent_values[origin.flatten().numpy()], values.reshape(-1, values.shape[2])], axis=1
-        )[:, -length:]
-    return paths, log_probability.numpy()
+        recent_values = move_windows(recent_values[origin.flatten()], values.flatten(0, 1))
+    return paths, log_probability
 
 
 def beam_frame(

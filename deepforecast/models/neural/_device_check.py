@@ -1,108 +1,133 @@
-"""A training step with fake tensors, which finds device mismatches without the device."""
+"""Training step and forecasts of a network on a device, real or simulated, compared with the CPU."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-from deepforecast.core.threads import passive_waiting
-from deepforecast.data.windows import WindowColumns
+import numpy as np
+import torch
+
+from deepforecast.data.frames import Frame
+from deepforecast.data.panel import Panel
+from deepforecast.errors import DeepForecastError, suppress_warnings
+from deepforecast.models.neural import _residual_correlation
+from deepforecast.nn.devices import has_float64
+from deepforecast.nn.simulated_device import simulated_device
 from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.imports import quiet_import
+from deepforecast.training.optimization import clip_gradients, to_device
 
 if TYPE_CHECKING:
-    from torch import nn
-
     from deepforecast.models.neural._base import NeuralForecaster
-
-N_WINDOWS = 4
-SEASON_LENGTH = 4
-DEFAULT_HORIZON = 5  # for models without a horizon
-
-
-def fake_device_step(model: NeuralForecaster, device: str) -> None:
-    """Compute loss, gradients and a forecast with all kinds of covariates as fake tensors.
-
-    Raises if tensors of different devices meet, or if a gradient is on another device than its
-    weight.
-    """
-    with passive_waiting("torch"), quiet_import():
-        import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    from deepforecast.models.neural import _fit
     from deepforecast.nn.batch import Batch
 
-    horizon = model.default_horizon or DEFAULT_HORIZON
-    length = max(model.input_size, 1) if isinstance(model.input_size, int) else 3 * horizon
-    columns = _example_columns(model, length, horizon)
-    n_calendar = columns.calendar_width
-    with torch_defaults(), FakeTensorMode():
-        network = _fit.build_network(model, columns, SEASON_LENGTH).train()
-        _move(network, device)
-
-        def make_numbers(*shape: int) -> torch.Tensor:
-            return torch.zeros(N_WINDOWS, *shape, device=device)
-
-        def make_codes(*shape: int) -> torch.Tensor:
-            return torch.zeros(N_WINDOWS, *shape, device=device, dtype=torch.int64)
-
-        batch = Batch(
-            y=make_numbers(length).double(),
-            past=make_numbers(length, 2 + n_calendar),
-            future=make_numbers(horizon, 1 + n_calendar),
-            static=make_numbers(1),
-            past_codes=make_codes(length, 2),
-            future_codes=make_codes(horizon, 1),
-            static_codes=make_codes(1),
-            loc=make_numbers(1).double(),
-            scale=make_numbers(1).double(),
-            target=make_numbers(horizon).double(),
-        )
-        for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding
-            network.loss(batch, teacher_forcing_ratio).backward()  # type: ignore[no-untyped-call]
-        with torch.no_grad():
-            raw, scaling = network.eval()(batch)
-            scaling.unstandardize(network.head.median(raw))
-    misplaced = [
-        name
-        for name, parameter in network.named_parameters()
-        if parameter.grad is not None and parameter.grad.device != parameter.device
-    ]
-    if misplaced:
-        raise RuntimeError(f"The gradient of weight {misplaced[0]} must be on the device of the weight.")
+N_SERIES = 3
+DEFAULT_HORIZON = 5  # for models without a horizon
+TOLERANCE = 1e-4  # of the largest forecast: kernels of other devices sum in another order
+FUTURE: tuple[str, ...]
+PAST: tuple[str, ...]
+STATIC: tuple[str, ...]
+FUTURE, PAST, STATIC = ("future", "future_kind"), ("past", "past_kind"), ("static", "static_kind")
 
 
-def _example_columns(model: NeuralForecaster, input_size: int, horizon: int) -> WindowColumns:
-    """Columns with two past covariates, of which one is a future covariate, and a static one, of each
-    type: numeric and categorical.
+@torch_defaults()
+def check_device(model: NeuralForecaster, device: str) -> None:
+    """Train and forecast on a device, which is simulated if the machine does not have it.
+
+    The data have a numeric and a categorical covariate of each role that the model can use. Raises if
+    tensors of different devices meet, and if forecasts differ from those on the CPU.
     """
-    numeric = ("future", "past")
-    categorical = ("future_kind", "past_kind")
-    names = (*numeric, *categorical, "static", "static_kind")
-    return WindowColumns(
-        input_size=input_size,
-        horizon=horizon,
-        numeric=numeric,
-        n_future=1,
-        categorical=categorical,
-        n_future_codes=1,
-        static=("static",),
-        static_codes=("static_kind",),
-        counts={"future_kind": 3, "past_kind": 2, "static_kind": 4},
-        loc=dict.fromkeys(names, 0.0),
-        scale=dict.fromkeys(names, 1.0),
-        calendar=(),
-        time_features=model._time_features(None),
-    )
+    horizon = model.default_horizon or DEFAULT_HORIZON
+    example = model.clone(horizon=horizon, intervals=None, on_failure="raise", input_size=_input_size(model, horizon))
+    length = 4 * horizon + example.input_size + (example.validation_size or 0)  # type: ignore[operator]
+    frame, future, columns = _example_data(example, length, horizon)
+    panel = example._fit_untrained(Panel.from_frame(frame, columns=columns))
+    batch = next(iter(example.datamodule(frame).train))
+    with suppress_warnings():  # of untrained networks, whose forecasts may be far off
+        expected = _forecasts(example, future, panel)
+    with suppress_warnings(), _open_device(device) as target:
+        example.network_.to(target)
+        _train_step(example, batch)
+        forecasts = _forecasts(example, future, panel)
+    for name, values in expected.items():
+        largest = np.nanmax(np.abs(values), initial=0.0)
+        difference = np.nanmax(np.abs(forecasts[name] - values), initial=0.0)
+        if difference > TOLERANCE * largest:
+            raise DeepForecastError(
+                f"{name} on device {device!r} must equal that on the CPU, got a difference of {difference:.3g}, where the "
+                f"largest value is {largest:.3g}."
+            )
 
 
-def _move(network: nn.Module, device: str) -> None:
-    """Move the network in place, as `Module.to(device)`, which does not support fake tensors."""
-    from torch.nn import Parameter
+@contextmanager
+def _open_device(device: str) -> Iterator[torch.device]:
+    """The device, or a simulated one with float64 if it has it."""
+    target = torch.device(device)
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    if target.type == "cpu" or (accelerator is not None and accelerator.type == target.type):
+        yield target
+        return
+    with simulated_device(float64=has_float64(target)) as simulated:
+        yield simulated
 
-    for module in network.modules():
-        for name, weight in list(module._parameters.items()):
-            if weight is not None:
-                setattr(module, name, Parameter(weight.detach().to(device)))
-        for name, buffer in module._buffers.items():
-            module._buffers[name] = None if buffer is None else buffer.to(device)
+
+def _input_size(model: NeuralForecaster, horizon: int) -> int:
+    return model.input_size if isinstance(model.input_size, int) else 3 * horizon
+
+
+def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[Frame, Frame | None, dict[str, Any]]:
+    """Daily counts with covariates as frame, the future covariates of the next `horizon` steps, and the roles."""
+    import pandas as pd
+
+    capabilities = model.capabilities
+    n_kinds = 2 if capabilities.categorical else 1
+    roles = {"future": FUTURE[: n_kinds * capabilities.future], "past": PAST[: n_kinds * capabilities.past],
+             "static": STATIC[: n_kinds * capabilities.static]}  # fmt: skip
+    random = np.random.default_rng(0)
+    n_steps = length + horizon
+    series, step = np.repeat(np.arange(N_SERIES), n_steps), np.tile(np.arange(n_steps), N_SERIES)
+    data: dict[str, Any] = {
+        "unique_id": np.array(["a", "b", "c"])[series],
+        "ds": (np.datetime64("2024-01-01", "D") + step).astype("datetime64[s]"),
+        "y": 1.0 + random.poisson(20 + 10 * np.sin(step)),
+    }
+    for name in (*roles["future"], *roles["past"], *roles["static"]):
+        values = series if name in STATIC else random.integers(3, size=len(step))
+        data[name] = pd.Categorical.from_codes(values, ["x", "y", "z"]) if name.endswith("kind") else values * 1.0
+    frame, is_known = pd.DataFrame(data), step < length
+    future = frame.loc[~is_known, ["unique_id", "ds", *roles["future"]]] if roles["future"] else None
+    return frame[is_known], future, roles
+
+
+def _train_step(model: NeuralForecaster, batch: Batch) -> None:
+    """Loss, gradient and clipping on the device of the network; raise if a gradient is on another one."""
+    from deepforecast.models.neural import _fit
+
+    network = model.network_.train()
+    batch = to_device(batch, next(network.parameters()).device)
+    for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding
+        network.loss(batch, teacher_forcing_ratio).backward()  # type: ignore[no-untyped-call]
+    clip_gradients(list(network.parameters()), _fit.training_options(model, len(batch)))
+    for name, parameter in network.named_parameters():
+        if parameter.grad is not None and parameter.grad.device != parameter.device:
+            raise RuntimeError(f"The gradient of weight {name} must be on the device of the weight.")
+    network.eval().zero_grad()
+
+
+def _forecasts(model: NeuralForecaster, future: Frame | None, panel: Panel) -> dict[str, Any]:
+    """Numbers from each method that forecasts, by its name."""
+    level = 80 if model.capabilities.distribution else None
+    outputs = {"predict": model.predict(future=future, level=level)}
+    if future is None:  # beyond the trained horizon
+        outputs["predict(2 * horizon)"] = model.predict(2 * (model.horizon or 1), level=level)
+    if model.capabilities.simulates:
+        outputs["simulate"] = model.simulate(2, future=future)
+    if model.capabilities.explains:
+        outputs["explain"] = model.explain(future=future)
+    if model.head == "bins":
+        outputs["beam_search"] = model.beam_search(2, future=future)
+    numbers = {name: np.asarray(frame.select_dtypes("number"), dtype=np.float64) for name, frame in outputs.items()}
+    learned = model.fitted_state().learned_with_series
+    correlation = _residual_correlation.fit_residual_correlation(model, learned, panel).shared.get("ties")
+    return numbers if correlation is None else {**numbers, "residual correlation": correlation}

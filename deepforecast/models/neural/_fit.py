@@ -87,7 +87,7 @@ def _fit_network(
 
     def snapshot() -> tuple[Panel, LearnedState]:
         """The panel and the current state, with a copy of the network and an empty record."""
-        current_network = deepcopy(network).cpu().eval()
+        current_network = deepcopy(network).eval()
         return original_panel, LearnedState(
             _series_state.last_observations(panel, columns, scales),
             {**shared, "network": current_network, "record": {}},

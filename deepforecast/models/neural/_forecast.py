@@ -15,7 +15,7 @@ from deepforecast.data.frames import Floats
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:
-    pass
+    from torch import Tensor
 
 # Batches are padded to a multiple of this number of windows: on many processors, matrix products
 # with fewer rows are summed in another order, which changes the last bits.
@@ -34,11 +34,23 @@ class DecodingOptions:
 DEFAULT_DECODING = DecodingOptions()
 
 
-def pad_batch(values: Any, batch_size: int) -> Any:
-    """Append copies of the first entry along the first axis, up to a length of `batch_size`."""
-    if len(values) == batch_size:
+def pad_batch(values: Any) -> Any:
+    """Append copies of the first entry of a tensor or index array, up to a multiple of BATCH_MULTIPLE."""
+    n_missing = -len(values) % BATCH_MULTIPLE
+    if not n_missing:
         return values
-    return np.concatenate([values, np.repeat(values[:1], batch_size - len(values), axis=0)])
+    if isinstance(values, np.ndarray):
+        return np.concatenate([values, np.repeat(values[:1], n_missing, axis=0)])
+    if len(values) == 1:  # the fastest for single series
+        return values.expand(BATCH_MULTIPLE, *values.shape[1:]).contiguous()
+    import torch
+
+    return torch.cat([values, values[:1].expand(n_missing, *values.shape[1:])])
+
+
+def to_array(values: Tensor) -> Any:
+    """The values of a tensor on any device as a NumPy array."""
+    return values.cpu().numpy()
 
 
 @dataclass(frozen=True)
@@ -46,13 +58,14 @@ class HeadForecast(Forecast):
     """Forecast from the head's raw output (series, steps, out_features).
 
     The head gives the distribution of z; y = loc + scale z, with loc and scale of shape (series,
-    1), clipped to `bounds`. `name` is that of the model in messages.
+    1), clipped to `bounds`. `name` is that of the model in messages. The tensors are on the device
+    of the network, without float64 there all but `raw` on the CPU.
     """
 
     head: Any
-    raw: Floats
-    loc: Floats
-    scale: Floats
+    raw: Tensor
+    loc: Tensor
+    scale: Tensor
     name: str = "The network"
     bounds: tuple[float, float] = (-inf, inf)
 
@@ -62,8 +75,8 @@ class HeadForecast(Forecast):
         import torch
 
         with torch_defaults(), torch.inference_mode():
-            standardized = self.head.mean(*self._padded()).numpy()[: len(self.raw)]
-        return self._clip(self.loc + self.scale * standardized)
+            standardized = self.head.mean(*self._padded())[: len(self.raw)]
+        return self._unstandardize(standardized)
 
     def quantiles(self, probabilities: Sequence[float]) -> Floats:
         """Quantiles of the head's distribution, (series, steps, probabilities).
@@ -80,39 +93,38 @@ class HeadForecast(Forecast):
             return PointForecast(self.mean, self.name).quantiles(probabilities)
         # The median is an output of the network: no interpolation is needed.
         if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
-            return self._clip(self.loc + self.scale * self.raw[..., self.head.median_index])[..., None]
+            return self._unstandardize(self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
             levels = torch.tensor(list(probabilities), dtype=torch.float64)
             raw, padded_scale = self._padded()
-            standardized = self.head.quantiles(raw, levels, padded_scale).numpy()[: len(self.raw)]
-        return self._clip(self.loc[..., None] + self.scale[..., None] * standardized)
+            standardized = self.head.quantiles(raw, levels, padded_scale)[: len(self.raw)]
+        return self._unstandardize(standardized)
 
-    def sample(self, uniform: Floats) -> Floats:
-        """Quantiles at the given probabilities, both (series, samples, steps)."""
-        import torch
+    def sample(self, uniform: Tensor) -> Tensor:
+        """Quantiles at the given probabilities, both (series, samples, steps) and on the device, so that
+        paths can be continued there.
+        """
+        raw, padded_scale = self._padded()
+        lowest, highest = self.head.probability_range
+        probabilities = pad_batch(uniform.movedim(1, -1)).clamp(lowest, highest)
+        standardized = self.head.quantiles(raw, probabilities, padded_scale)[: len(self.raw)]
+        values: Tensor = self.loc[..., None] + self.scale[..., None] * standardized
+        return (values if self.bounds == (-inf, inf) else values.clamp(*self.bounds)).movedim(-1, 1)
 
-        with torch_defaults(), torch.inference_mode():
-            raw, padded_scale = self._padded()
-            probabilities = torch.from_numpy(pad_batch(np.moveaxis(uniform, 1, -1), len(raw)))
-            lowest, highest = self.head.probability_range
-            standardized = self.head.quantiles(raw, probabilities.clamp(lowest, highest), padded_scale).numpy()
-            standardized = standardized[: len(self.raw)]  # without the padding
-        loc, scale = (array[..., None] for array in (self.loc, self.scale))
-        return self._clip(np.moveaxis(loc + scale * standardized, -1, 1))
-
-    def _clip(self, values: Floats) -> Floats:
+    def _unstandardize(self, z: Tensor) -> Floats:
+        """loc + scale z as an array, clipped, for z (series, steps, ...)."""
+        loc, scale = self.loc.cpu().numpy(), self.scale.cpu().numpy()
+        if z.ndim == 3:
+            loc, scale = loc[..., None], scale[..., None]
+        values: Floats = loc + scale * z.cpu().numpy()
         return values if self.bounds == (-inf, inf) else np.clip(values, *self.bounds)
 
-    def _padded(self) -> tuple[Any, Any]:
-        """Raw output (series, steps, out_features) and scale (series, steps) as tensors, padded to a
-        multiple of BATCH_MULTIPLE series.
+    def _padded(self) -> tuple[Tensor, Tensor]:
+        """Raw output (series, steps, out_features) and scale (series, steps), padded to a multiple of
+        BATCH_MULTIPLE series.
         """
-        import torch
-
-        padded_size = -(-len(self.raw) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        raw = pad_batch(self.raw, padded_size)
-        scale = np.array(np.broadcast_to(pad_batch(self.scale, padded_size), raw.shape[:2]))
-        return torch.from_numpy(raw), torch.from_numpy(scale)
+        raw = pad_batch(self.raw)
+        return raw, pad_batch(self.scale).expand(raw.shape[:2]).contiguous()
 
     def skip_steps(self, steps: int) -> HeadForecast:
         """The forecast without its first `steps`."""

@@ -26,10 +26,11 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.data.windows import WindowColumns
-from deepforecast.models.neural._forecast import HeadForecast
-from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster
+from deepforecast.models.neural._forecast import HeadForecast, to_array
+from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch, Inputs
 from deepforecast.nn.decoding import DEFAULT_SAMPLING, apply_temperature, decode_greedy
+from deepforecast.nn.devices import place
 from deepforecast.nn.scaling import Scale
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def integrated_gradients(
         """Baseline and contributions (windows, horizon, components) in units of the data."""
         inputs, scaling = forecaster.network.inputs(batch)
         baseline, _ = forecaster.network.inputs(_baseline_batch(batch, scaling))
-        points = torch.split(torch.from_numpy(path_points(columns.n_components)), MAX_WINDOWS)
+        points = torch.split(place(path_points(columns.n_components), forecaster.device), MAX_WINDOWS)
         contributions = []
         for window in range(windows.stop - windows.start):  # one at a time: the same numbers alone as among others
             forecasts = np.concatenate([
@@ -70,7 +71,7 @@ def integrated_gradients(
         return torch.from_numpy(np.stack(contributions)), scaling
 
     blocks = [
-        forecaster._run_batches(forecaster.window_after(forecast[:, :begin]), begin, run_batch)[0]
+        to_array(forecaster._run_batches(move_windows(forecaster.windows, forecast[:, :begin]), begin, run_batch)[0])
         for begin in range(0, steps, forecaster.horizon)
     ]
     values = np.concatenate(blocks, axis=1)[:, :steps]
@@ -190,5 +191,5 @@ def _point_forecast(forecaster: HorizonForecaster, inputs: Inputs, scaling: Scal
         raw = network.features(inputs)
         if forecaster.sampling != DEFAULT_SAMPLING:
             raw = apply_temperature(raw, *forecaster.sampling)
-    loc, scale = (values[window].expand(len(raw), 1).numpy() for values in (scaling.loc, scaling.scale))
-    return HeadForecast(network.head, raw.numpy(), loc, scale, forecaster.name).point(point_kind)
+    loc, scale = (values[window].expand(len(raw), 1) for values in (scaling.loc, scaling.scale))
+    return HeadForecast(network.head, raw, loc, scale, forecaster.name).point(point_kind)

@@ -41,7 +41,7 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
         state = model.fitted_state()
         if state.learned["network"] is not network:  # the model was fitted again
             return
-        trained = replace(state.learned, shared={**state.learned.shared, "network": deepcopy(network).cpu().eval()})
+        trained = replace(state.learned, shared={**state.learned.shared, "network": deepcopy(network).eval()})
         trained = _residual_correlation.fit_residual_correlation(model, trained, panel)
         factor = trained.shared.get("ties")
         shared = {name: value for name, value in state.learned.shared.items() if name != "ties"}

@@ -81,7 +81,7 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     onnx = _import_onnx()
     inputs = _example_inputs(columns, has_series_scale=model.scaler_scope != "window")
     exported = _ExportedNetwork(
-        deepcopy(network), columns, resolve_bounds(model.bounds), model.point_kind, tuple(inputs)
+        deepcopy(network).cpu(), columns, resolve_bounds(model.bounds), model.point_kind, tuple(inputs)
     ).eval()
     output_names = ["points", "quantiles"] if network.head.has_distribution else ["points"]
     program = _to_onnx(exported, inputs, output_names)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from deepforecast.core.forecast import Forecast, SampledForecast, resolve_bounds, standard_normal
 from deepforecast.core.state import LearnedState
@@ -22,12 +23,20 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_arrays
 from deepforecast.errors import DeepForecastError
-from deepforecast.models.neural._forecast import BATCH_MULTIPLE, ConcatenatedForecast, HeadForecast, pad_batch
+from deepforecast.models.neural._forecast import (
+    BATCH_MULTIPLE,
+    ConcatenatedForecast,
+    HeadForecast,
+    pad_batch,
+    to_array,
+)
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.decoding import DEFAULT_SAMPLING, Sampling, apply_temperature, decode_samples
+from deepforecast.nn.devices import as_float64, place
 from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.optimization import to_device
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -63,7 +72,7 @@ def forecast_horizon(
         n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
         noise = _stratified_noise(forecaster, n_paths)
         return SampledForecast(sample_paths(forecaster, noise, n_pooled))
-    first_block = forecaster.forecast_block(forecaster.recent_values, 0)
+    first_block = forecaster.forecast_block(forecaster.windows, 0)
     if steps == forecaster.horizon:
         return first_block
     if steps < forecaster.horizon:
@@ -77,9 +86,9 @@ def forecast_horizon(
         extended = _map_groups(forecaster, n_paths, extend)
         return ConcatenatedForecast((first_block, SampledForecast(extended)))
     forecasts = [first_block]
-    recent_values = forecaster.recent_values
+    recent_values = forecaster.windows
     for begin in range(forecaster.horizon, steps, forecaster.horizon):
-        recent_values = np.concatenate([recent_values, forecasts[-1].mean], axis=1)[:, -recent_values.shape[1] :]
+        recent_values = move_windows(recent_values, forecasts[-1].mean)
         block_forecast = forecaster.forecast_block(recent_values, begin)
         forecasts.append(replace(block_forecast, raw=block_forecast.raw[:, : steps - begin]))
     return ConcatenatedForecast(tuple(forecasts))
@@ -95,6 +104,7 @@ def simulate_paths(
     forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), model._decoding_options().sampling)
 
     def draw(group: HorizonForecaster) -> Floats:
+        # Drawn on the CPU, so that the paths are the same on all devices.
         noise = standard_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))
         return sample_paths(group, noise.transpose(0, 2, 1))
 
@@ -116,6 +126,13 @@ def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[
     return np.concatenate([np.array(function(forecaster.select_series(group))) for group in groups])
 
 
+def move_windows(windows: Tensor, values: Tensor | Floats) -> Tensor:
+    """Append the next values to windows (n, input_size), and drop as many at the start."""
+    if not isinstance(values, Tensor):
+        values = torch.from_numpy(np.require(values, requirements="W"))
+    return torch.cat([windows, values.to(windows)], dim=1)[:, -windows.shape[1] :]
+
+
 def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0) -> Floats:
     """Sample paths (series, samples, steps) from standard normal noise of the same shape.
 
@@ -133,38 +150,38 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
     autoregressive = forecaster.autoregressive
     # A direct network always computes whole blocks.
     stop = forecaster.steps if autoregressive else forecaster.blocks * horizon
-    recent_values = forecaster.recent_values
-    path_blocks: list[Floats] = []
-    for block in range(forecaster.blocks):
-        begin = block * horizon
-        block_noise = noise[:, :, begin : min(begin + horizon, stop)]
-        # In the first block the paths of a series share its window, later each has its own.
-        shape = (n_series * n_samples, 1) if block else (n_series, n_samples)
-        uniform = ndtr(block_noise).reshape(*shape, -1)
-        if autoregressive:
-            values = forecaster.sample_block(recent_values, begin, uniform, n_pooled)
-            values, pooled_values = values[:, : shape[1]], values[:, shape[1] :]
-        else:
-            block_forecast = forecaster.forecast_block(recent_values, begin)
-            correlated = uniform
-            if forecaster.correlation_factor is not None:  # Gaussian copula
-                correlated = ndtr(block_noise @ forecaster.correlation_factor.T).reshape(uniform.shape)
-            values = block_forecast.sample(correlated)
-            pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
-        if not n_pooled or block or autoregressive:
-            path_blocks.append((pooled_values if n_pooled else values).reshape(n_series, -1, values.shape[2]))
-        previous_values = recent_values if block else np.repeat(recent_values, n_samples, axis=0)
-        recent_values = np.concatenate(
-            [previous_values, values.reshape(-1, values.shape[2])], axis=1
-        )[:, -previous_values.shape[1] :]
-    n_omitted = horizon if n_pooled and not autoregressive else 0
-    return np.concatenate(path_blocks, axis=2)[:, :, : forecaster.steps - n_omitted]
+    path_blocks: list[Tensor] = []
+    with torch_defaults(), torch.inference_mode():
+        recent_values = place(forecaster.recent_values, forecaster.device)
+        for block in range(forecaster.blocks):
+            begin = block * horizon
+            block_noise = noise[:, :, begin : min(begin + horizon, stop)]
+            # In the first block the paths of a series share its window, later each has its own.
+            shape = (n_series * n_samples, 1, -1) if block else (n_series, n_samples, -1)
+            uniform = place(ndtr(block_noise).reshape(shape), forecaster.device)
+            if autoregressive:
+                values = forecaster.sample_block(recent_values, begin, uniform, n_pooled)
+                values, pooled_values = values[:, : uniform.shape[1]], values[:, uniform.shape[1] :]
+            else:
+                block_forecast = forecaster.forecast_block(recent_values, begin)
+                correlated = uniform
+                if forecaster.correlation_factor is not None:  # Gaussian copula
+                    correlated = place(ndtr(block_noise @ forecaster.correlation_factor.T).reshape(shape), forecaster.device)
+                values = block_forecast.sample(correlated)
+                pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
+            if not n_pooled or block or autoregressive:
+                path_blocks.append((pooled_values if n_pooled else values).reshape(n_series, -1, values.shape[2]))
+            previous_values = recent_values if block else recent_values.repeat_interleave(n_samples, 0)
+            recent_values = move_windows(previous_values, values.reshape(-1, values.shape[2]))
+        n_omitted = horizon if n_pooled and not autoregressive else 0
+        paths: Floats = to_array(torch.cat(path_blocks, dim=2)[:, :, : forecaster.steps - n_omitted])
+    return paths
 
 
-def _stratify(uniform: Floats, n_values: int) -> Floats:
+def _stratify(uniform: Tensor, n_values: int) -> Tensor:
     """Stratified probabilities (u + k) / n for k = 0..n-1: (B, samples, steps) to (B, samples * n, steps)."""
-    stratified = (uniform[:, :, None] + np.arange(n_values)[:, None]) / n_values
-    return stratified.reshape(len(uniform), -1, uniform.shape[2])
+    strata = torch.arange(n_values, device=uniform.device).unsqueeze(1)
+    return ((uniform.unsqueeze(2) + strata) / n_values).flatten(1, 2)
 
 
 def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
@@ -183,8 +200,11 @@ def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
 class HorizonForecaster:
     """Forward passes of a network for the steps after the last observations.
 
+    Everything that depends on the network is computed on its device, see `nn.devices`.
+
     - `horizon`: steps per forward pass (a block); `blocks`: number of blocks up to the last step.
-    - `recent_values`: the last values of the target, (series, input_size).
+    - `recent_values`: the last values of the target, (series, input_size); `windows`: as a tensor on the
+      CPU, which moves with the other inputs of a batch.
     - `correlation_factor`: Cholesky factor of the residual correlation between steps, or None.
     """
 
@@ -204,11 +224,13 @@ class HorizonForecaster:
         self.bounds = bounds
         self.sampling = sampling
         self.network: Any = learned.shared["network"]
+        self.device: torch.device = next(self.network.parameters()).device
         self.window_columns = window_columns(learned)
         self.horizon = self.window_columns.horizon
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
         self.recent_values: Floats = np.asarray(learned.by_series["tail"])
+        self.windows = torch.from_numpy(np.require(self.recent_values, requirements=["C", "W"]))
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
         self.correlation_factor: Floats | None = learned.shared.get("ties")
@@ -219,11 +241,7 @@ class HorizonForecaster:
         future = {name: covariate.take(series) for name, covariate in self.future.items()}
         return HorizonForecaster(self.name, self.learned.take(series), self.steps, future, self.bounds, self.sampling)
 
-    def window_after(self, forecast: Floats) -> Floats:
-        """The last values of the target (series, input_size) after the forecast steps (series, steps)."""
-        return np.concatenate([self.recent_values, forecast], axis=1)[:, -self.recent_values.shape[1] :]
-
-    def forecast_block(self, recent_values: Floats, begin: int) -> HeadForecast:
+    def forecast_block(self, recent_values: Tensor, begin: int) -> HeadForecast:
         """Forecast the `horizon` steps after step `begin`.
 
         `recent_values` (windows, input_size) has one window per series, or the same number of paths
@@ -231,11 +249,11 @@ class HorizonForecaster:
         """
         raw, loc, scale = self._run_batches(recent_values, begin)
         if self.sampling != DEFAULT_SAMPLING:
-            with torch_defaults():
-                raw = apply_temperature(torch.from_numpy(raw), *self.sampling).numpy()
+            with torch_defaults(), torch.inference_mode():
+                raw = apply_temperature(raw, *self.sampling)
         return HeadForecast(self.network.head, raw, loc, scale, self.name, self.bounds)
 
-    def sample_block(self, recent_values: Floats, begin: int, uniform: Floats, n_values: int = 0) -> Floats:
+    def sample_block(self, recent_values: Tensor, begin: int, uniform: Tensor, n_values: int = 0) -> Tensor:
         """Autoregressive sample paths (windows, samples, steps), see `nn.decoding.decode_samples`.
 
         With `n_values` > 0 the paths are followed, along the second axis, by this number of values
@@ -243,20 +261,19 @@ class HorizonForecaster:
         """
         def run_batch(batch: Batch, rows: slice) -> Any:
             inputs, scaling = self.network.inputs(batch)
-            probabilities = torch.from_numpy(pad_batch(uniform[rows], len(batch)))
-            return decode_samples(self.network, inputs, scaling, probabilities, self.sampling, n_values), scaling
+            return decode_samples(self.network, inputs, scaling, pad_batch(uniform[rows]), self.sampling, n_values), scaling
 
         max_windows = max(MAX_PATHS // uniform.shape[1] // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
         z, loc, scale = self._run_batches(recent_values, begin, run_batch, min(max_windows, MAX_WINDOWS))
-        return np.clip(loc[..., None] + scale[..., None] * z, *self.bounds)
+        return (loc[..., None] + scale[..., None] * as_float64(z)).clamp(*self.bounds)
 
     def _run_batches(
         self,
-        recent_values: Floats,
+        recent_values: Tensor,
         begin: int,
         run_batch: Any = None,
         max_windows: int = MAX_WINDOWS,
-    ) -> tuple[Floats, Floats, Floats]:
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Apply `run_batch`, by default the network, to the windows in batches.
 
         Returns its output (windows, ...), and location and scale (windows, 1) of the windows.
@@ -271,28 +288,27 @@ class HorizonForecaster:
                 windows = slice(start, min(start + max_windows, len(recent_values)))
                 n_windows = windows.stop - windows.start
                 series = np.arange(windows.start, windows.stop) // paths_per_series
-                batch = self._make_batch(recent_values[windows], series, begin)
+                is_whole = n_windows == len(recent_values)
+                batch = self._make_batch(recent_values if is_whole else recent_values[windows], series, begin)
                 raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, windows)
                 loc, scale = scaling.loc[:n_windows], scaling.scale[:n_windows]
-                outputs.append((raw[:n_windows].numpy(), loc.numpy(), scale.numpy()))
-        if len(outputs) == 1:
-            return outputs[0]
-        raw, loc, scale = map(np.concatenate, zip(*outputs, strict=True))
-        return raw, loc, scale
+                outputs.append((raw[:n_windows], loc, scale))
+            if len(outputs) == 1:
+                return outputs[0]
+            raw, loc, scale = map(torch.cat, zip(*outputs, strict=True))
+            return raw, loc, scale
 
     def _is_small(self, n_windows: int) -> bool:
         """Whether one thread computes this number of windows faster than several."""
         return bool(n_windows * self.network.n_multiplications < MIN_PARALLEL_WORK)
 
-    def _make_batch(self, recent_values: Floats, series: Any, begin: int) -> Batch:
+    def _make_batch(self, recent_values: Tensor, series: Any, begin: int) -> Batch:
         """The batch of the windows that end at step `begin`, padded to a multiple of BATCH_MULTIPLE.
 
         `recent_values` (windows, input_size) are their values and `series` (windows,) the index of
         the series of each.
         """
-        padded_size = -(-len(recent_values) // BATCH_MULTIPLE) * BATCH_MULTIPLE
-        recent_values = np.require(pad_batch(recent_values, padded_size), requirements=["C", "W"])
-        series = pad_batch(series, padded_size)
+        series = pad_batch(series)
         columns = self.window_columns
         by_series = self.learned.by_series
         # Positions on the time axis of `_calendar`, `_numeric` and `_category_codes`.
@@ -312,7 +328,6 @@ class HorizonForecaster:
         code_series = series if len(category_codes) > 1 else first_series
         static, static_codes = self._static
         arrays = {
-            "y": recent_values,
             "past": past_values,
             "future": future_values,
             "static": static[series],
@@ -322,7 +337,9 @@ class HorizonForecaster:
             "loc": by_series["place"][series, None],
             "scale": by_series["spread"][series, None],
         }
-        return Batch(**{name: torch.from_numpy(array) for name, array in arrays.items()})
+        covariates = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        batch = Batch(y=pad_batch(recent_values).contiguous(), **covariates)
+        return batch if self.device.type == "cpu" else to_device(batch, self.device)
 
     @cached_property
     def _numeric(self) -> Any:

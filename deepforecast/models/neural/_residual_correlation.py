@@ -18,12 +18,15 @@ from deepforecast.core.threads import limit_threads
 from deepforecast.data import windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
+from deepforecast.models.neural._forecast import to_array
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.windows import WindowStore
 from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.hardware import place_on_device
+from deepforecast.training.optimization import to_device
 from deepforecast.training.sampler import gather_batch
 
 if TYPE_CHECKING:
@@ -73,14 +76,15 @@ def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, pane
     scale = np.ascontiguousarray(learned.by_series["spread"][selected, None])
     panel = model._add_series_columns(panel, learned).take(selected)
     arrays = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
-    store = WindowStore.from_arrays(arrays)
+    device = next(network.parameters()).device
+    store = place_on_device(WindowStore.from_arrays(arrays), device)
     lowest, highest = network.head.probability_range
     levels = torch.tensor([min(max(level, lowest), highest) for level in QUARTILES], dtype=torch.float64)
     residuals: list[Floats] = []
     with torch.inference_mode(), limit_threads(1):
         for begin in range(0, len(series), BATCH_SIZE):
             selection = slice(begin, begin + BATCH_SIZE)
-            batch = gather_batch(store, arrays, index[selection], cutoff[selection])
+            batch = to_device(gather_batch(store, arrays, index[selection], cutoff[selection]), device)
             residuals.append(_batch_residuals(network, batch, levels))
     return np.concatenate(residuals)
 
@@ -95,7 +99,8 @@ def _batch_residuals(network: ForecastNetwork, batch: Batch, levels: Tensor) -> 
     lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
     iqr = upper - lower
     target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
-    return np.asarray(((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr))).numpy())
+    residuals: Floats = to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr)))
+    return residuals
 
 
 def normal_scores(residuals: Floats) -> Floats:

@@ -61,7 +61,7 @@ def test_a_model_without_parts_takes_no_freeze() -> None:
 
 
 @pytest.mark.parametrize("model", [MLP(horizon=5), LSTM(horizon=5), GRU(horizon=5, output="autoregressive")])
-@pytest.mark.parametrize("device", ["cpu", "meta"])
+@pytest.mark.parametrize("device", ["cpu", "cuda", "mps"])
 def test_a_step_on_any_device(model: MLP, device: str) -> None:
     model.device_step(device)
 
@@ -72,7 +72,7 @@ def test_a_tensor_left_behind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
     features = MLPBody.features
     monkeypatch.setattr(MLPBody, "features", lambda self, inputs: features(self, inputs) + torch.ones(1, device="cpu"))
     with pytest.raises(RuntimeError, match="device"):
-        MLP(horizon=5).device_step("meta")
+        MLP(horizon=5).device_step("cuda")
 
 
 def test_going_on_at_a_rate_that_is_found_takes_a_tenth_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

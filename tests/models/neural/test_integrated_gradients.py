@@ -52,7 +52,7 @@ def gradient_integrals(model: Any, future: pd.DataFrame) -> dict[str, np.ndarray
     covariates = model._future_covariates(state, HORIZON, future)
     forecaster = HorizonForecaster(model.name, state.learned_with_series, HORIZON, covariates)
     network = model.network_
-    batch = forecaster._make_batch(forecaster.recent_values, np.arange(3), 0).select_windows(0, 3)
+    batch = forecaster._make_batch(forecaster.windows, np.arange(3), 0).select_windows(0, 3)
     with torch.no_grad():
         inputs, scaling = network.inputs(batch)
     tables = [table.detach().mean(0) for table in network.temporal_embedding.tables]
