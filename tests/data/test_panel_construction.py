@@ -162,6 +162,14 @@ def test_refused(frame: pd.DataFrame, words: str) -> None:
         Panel.from_frame(frame)
 
 
+@pytest.mark.parametrize("allow_all_missing", [False, True])
+@pytest.mark.parametrize("values", [np.nan, pd.Categorical([None] * 18, ["a"])], ids=["numbers", "categories"])
+def test_covariates_without_any_value_are_refused(values, allow_all_missing: bool) -> None:
+    frame = P(2, 9).assign(x=values)
+    with pytest.raises(DataError, match="all values of column x are missing"):
+        Panel.from_frame(frame, columns={"future": ["x"]}, allow_all_missing=allow_all_missing)
+
+
 def test_infinite_covariates() -> None:
     frame = P(2, 5).assign(promo=[1.0] * 8 + [np.inf] * 2)
     with pytest.raises(DataError, match=r"Covariate promo must be finite.*2 row.*s002, first at 2024-01-04"):
