@@ -56,8 +56,8 @@ class FallbackPart:
 
     def take(self, numbers: Ints, reindex: bool = True) -> FallbackPart:
         """The part restricted to `numbers`; with `reindex`, its series have the index that they have in `numbers`."""
-        kept, index = _find(self.numbers, numbers)
-        return FallbackPart(self.model, kept if reindex else numbers[kept], self.state.take(index))
+        positions, index = _find(self.numbers, numbers)
+        return FallbackPart(self.model, positions if reindex else numbers[positions], self.state.take(index))
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,10 @@ class Fallback:
 
     def take(self, numbers: Ints) -> tuple[Ints, Fallback]:
         """Some of the series: those that the model fitted, as index among the fitted ones, and the fallback of all of them."""
-        kept, index = _find(self.fitted, numbers)
-        reasons = {index: self.reasons[int(number)] for index, number in enumerate(numbers) if int(number) in self.reasons}
+        positions, index = _find(self.fitted, numbers)
+        reasons = {position: self.reasons[number] for position, number in enumerate(numbers.tolist()) if number in self.reasons}
         parts = tuple(part for part in (part.take(numbers) for part in self.parts) if len(part.numbers))
-        return index, Fallback(self.series.take(numbers), kept, parts, reasons)
+        return index, Fallback(self.series.take(numbers), positions, parts, reasons)
 
     def split_columns(self, columns: Mapping[str, Floats], steps: int) -> tuple[Series, dict[str, Floats], dict[str, Floats]]:
         """The series with a forecast, the columns of those that the model fitted, and the columns of all with a forecast."""

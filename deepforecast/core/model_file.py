@@ -38,6 +38,12 @@ N_EXAMPLE_ROWS = 3  # of the series that this forecast continues if the file has
 def save(model: Forecaster, path: Any, histories: bool = True, allow_skops: bool = False) -> None:
     """Save a fitted model; see `Forecaster.save`."""
     state, serializer = model.fitted_state(), SkopsSerializer(allow_any=allow_skops)
+    if not isinstance(histories, bool):
+        raise ParameterTypeError(
+            f"`histories` must be True or False, got {format_value(histories)} ({type(histories).__name__}).",
+            parameter="histories",
+            value=histories,
+        )
     if not histories:
         state = _drop_histories(model, state)
     try:

@@ -297,14 +297,14 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     known_static = state.static
     if state.fallback is not None:
         known_static = {name: covariate.scatter(state.fallback.fitted, len(series)) for name, covariate in known_static.items()}
-    expected_static = known_static if static is None else {}
-    absent_names = [name for name in expected_static if name not in frames.read_table(frame).columns]
+    expected_static, present_names = known_static if static is None else {}, frames.read_table(frame).columns
+    if columns.id is not None and columns.id not in present_names:
+        raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
+    absent_names = [name for name in expected_static if name not in present_names]
     static_there = tuple(name for name in known_static if name not in absent_names)
     requested_columns = columns if columns.static == static_there else replace(columns, static=static_there)
     panel = Panel.from_frame(frame, columns=requested_columns, static=static, **time)
     warn_undeclared(panel.undeclared, state.undeclared)
-    if columns.id is not None and panel.series.native_ids is None:
-        raise DataError(f"The frame must have the id column {columns.id}, as in fit.", hint="Add the column.")
     if series.native_ids is None or panel.series.native_ids is None:
         series_index = np.full(len(panel), 0 if state.has_histories else -1, dtype=np.int64)
     else:

@@ -94,6 +94,8 @@ def test_a_frame_without_the_id_column_cannot_be_told() -> None:
     for act in (lambda frame: model.predict(3, frame=frame), model.update, model.fine_tune):
         with pytest.raises(DataError, match="must have the id column unique_id, as in fit"):
             act(D("A", 50).drop(columns="unique_id"))
+        with pytest.raises(DataError, match="must have the id column unique_id, as in fit"):  # before repeated timestamps
+            act(noisy().drop(columns="unique_id"))
 
 
 def test_a_single_series_without_ids_moves_and_goes_on() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DeepForecastError, suppress_warnings
+from deepforecast.errors import DeepForecastError, ParameterError, format_value, suppress_warnings
 from deepforecast.models.neural import _residual_correlation
 from deepforecast.nn.devices import has_float64
 from deepforecast.nn.simulated_device import simulated_device
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 N_SERIES = 3
 DEFAULT_HORIZON = 5  # for models without a horizon
 TOLERANCE = 1e-4  # of the largest forecast: kernels of other devices sum in another order
-FUTURE: tuple[str, ...]
-PAST: tuple[str, ...]
-STATIC: tuple[str, ...]
 FUTURE, PAST, STATIC = ("future", "future_kind"), ("past", "past_kind"), ("static", "static_kind")
 
 
@@ -63,7 +60,15 @@ def check_device(model: NeuralForecaster, device: str) -> None:
 @contextmanager
 def _open_device(device: str) -> Iterator[torch.device]:
     """The device, or a simulated one with float64 if it has it."""
-    target = torch.device(device)
+    try:
+        target = torch.device(str(device))
+    except RuntimeError:
+        raise ParameterError(
+            f"`device` must be a device of torch, got {format_value(device)}.",
+            hint="Pass e.g. 'cuda', 'mps' or 'cpu'.",
+            parameter="device",
+            value=device,
+        ) from None
     accelerator = torch.accelerator.current_accelerator(check_available=True)
     if target.type == "cpu" or (accelerator is not None and accelerator.type == target.type):
         yield target

@@ -13,6 +13,7 @@ from pytorch_lightning.strategies import SingleDeviceStrategy, StrategyRegistry
 
 from deepforecast import LSTM, MLP, DLinear, Seq2Seq, Transformer, load
 from deepforecast.datasets import generate
+from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import HeadName, NeuralForecaster
 from deepforecast.nn.mlp import MLPBody
 from deepforecast.nn.quantiles import QuantileHead
@@ -151,3 +152,9 @@ def numbers(frame: Any) -> Any:
 
 def device_of(model: Any) -> torch.device:
     return next(model.network_.parameters()).device
+
+
+@pytest.mark.parametrize("device", ["gpux", 3.5, None])
+def test_a_device_that_torch_does_not_know_is_refused(device: Any) -> None:
+    with pytest.raises(ParameterError, match=r"`device` must be a device of torch, got .*'cuda', 'mps' or 'cpu'"):
+        MLP(horizon=3, input_size=6).device_step(device)

@@ -13,7 +13,7 @@ import deepforecast
 from deepforecast import LSTM, MLP, NBEATS, Conformal, DLinear, Forecaster, NeuralProphet, load
 from deepforecast.core import encoding
 from deepforecast.datasets import generate
-from deepforecast.errors import CapabilityError, DataError, DataWarning, ModelFileError
+from deepforecast.errors import CapabilityError, DataError, DataWarning, ModelFileError, ParameterTypeError
 from tests.frames import FREQUENCIES, LIBRARIES, D, P, converted, same
 from tests.models.neural.test_serialization import channel
 
@@ -314,3 +314,11 @@ def test_a_series_of_a_whole_file_cannot_be_left_out(tmp_path: Path) -> None:
     encoding.write_archive(tmp_path / "other", manifest, {name: values for name, values in arrays.items() if f"'{name}'" in references})
     with pytest.raises(ModelFileError, match="parameters are those of each series"):
         load(tmp_path / "other")
+
+
+@pytest.mark.parametrize("histories", ["no", None, 0])
+def test_histories_must_be_true_or_false(histories: Any, tmp_path: Path) -> None:
+    model = DLinear(horizon=2, max_steps=1, accelerator="cpu").fit(generate(1, 20))
+    with pytest.raises(ParameterTypeError, match="`histories` must be True or False"):
+        model.save(tmp_path / "model", histories=histories)
+    assert not (tmp_path / "model").exists()
