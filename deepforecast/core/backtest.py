@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,7 @@ def rolling_folds(
     index_in_state = np.full(len(panel), -1, dtype=np.int64)  # of each series in the panel, -1 if it was not fitted
     clone = model.clone(horizon=plan.gap + plan.horizon)
     windows = backtest_windows(panel, plan)
+    missing_by_name = _missing_future(panel)
     if model.on_failure == "raise":
         refuse_missing_future(panel, windows, plan.gap + plan.horizon)
     collected: CollectedWarnings = {}
@@ -114,7 +115,7 @@ def rolling_folds(
                 state_at_cutoff = move_state_to_panel(clone, state, history, index_in_state[window.series])
             if monitor.cancelled:
                 break
-            if reasons := _reasons_of_missing_future(panel, window, plan.gap + plan.horizon):
+            if reasons := _reasons_of_missing_future(panel, missing_by_name, window, plan.gap + plan.horizon):
                 state_at_cutoff = add_failures(clone, history, state_at_cutoff, reasons)
                 if not len(state_at_cutoff.series):  # scores would be those of naive methods alone
                     refuse_missing_future(panel, [window], plan.gap + plan.horizon)
@@ -153,8 +154,9 @@ def forecast_window(model: Forecaster, panel: Panel, window: BacktestWindow, sta
 
 def refuse_missing_future(panel: Panel, windows: Sequence[BacktestWindow], steps: int) -> None:
     """Raise if a future covariate is missing at one of the `steps` steps after the cutoff of a window."""
+    missing_by_name = _missing_future(panel)
     for window in windows:
-        if reasons := _reasons_of_missing_future(panel, window, steps):
+        if reasons := _reasons_of_missing_future(panel, missing_by_name, window, steps):
             numbers = window.series[list(reasons)]
             raise DataError(
                 "Future covariates must have a value at every step of the forecast, but some are missing for series "
@@ -164,16 +166,23 @@ def refuse_missing_future(panel: Panel, windows: Sequence[BacktestWindow], steps
             )
 
 
-def _reasons_of_missing_future(panel: Panel, window: BacktestWindow, steps: int) -> dict[int, str]:
+def _missing_future(panel: Panel) -> dict[str, NDArray[np.bool_]]:
+    """Mask of the missing rows of each future covariate that has any."""
+    masks = {name: panel.covariates[name].missing() for name in panel.series.columns.future}
+    return {name: mask for name, mask in masks.items() if mask.any()}
+
+
+def _reasons_of_missing_future(
+    panel: Panel, missing_by_name: Mapping[str, NDArray[np.bool_]], window: BacktestWindow, steps: int
+) -> dict[int, str]:
     """Series of a window with a missing future covariate at one of the `steps` steps after the cutoff, and where it is."""
     reasons: dict[int, str] = {}
-    for name in panel.series.columns.future:
-        missing = panel.covariates[name].missing()
-        if missing.any():
-            rows, has_row = window.test_rows(panel, 0, steps)
-            for number, step in np.argwhere(missing[rows] & has_row).tolist():
-                time = panel.format_timestamp(int(rows[number, step]))
-                reasons.setdefault(number, f"Column {name} is missing at {time}, a step of the forecast.")
+    for name, missing in missing_by_name.items():
+        rows, has_row = window.test_rows(panel, 0, steps)
+        is_missing = missing[rows] & has_row
+        for number in np.flatnonzero(is_missing.any(axis=1)).tolist():
+            time = panel.format_timestamp(int(rows[number, np.argmax(is_missing[number])]))
+            reasons.setdefault(number, f"Column {name} is missing at {time}, a step of the forecast.")
     return reasons
 
 

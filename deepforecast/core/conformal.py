@@ -76,7 +76,7 @@ class SeriesErrors(Calibration):
     errors: Floats
     method: str = "split"
     rate: float = 0.05  # step size of the adaptive miss rate
-    max_errors: int = -1  # number of errors per step of the series with most, of all series that were calibrated
+    max_errors: int = -1  # largest number of errors of a series at a step, of all series that were calibrated
 
     shared = False
 
@@ -87,8 +87,7 @@ class SeriesErrors(Calibration):
 
     def __post_init__(self) -> None:
         if self.max_errors < 0:
-            n_errors = np.sum(~np.isnan(self.errors), axis=1).min(axis=1, initial=self.errors.shape[1])
-            object.__setattr__(self, "max_errors", int(n_errors.max(initial=0)))
+            object.__setattr__(self, "max_errors", int(np.sum(~np.isnan(self.errors), axis=1).max(initial=0)))
 
     def take(self, numbers: Ints) -> SeriesErrors:
         """The calibration of some of the series."""
