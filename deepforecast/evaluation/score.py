@@ -87,8 +87,9 @@ def score(
         One row per group and model, of the same library as `forecasts`. Interval metrics have a
         column per level (`coverage-80`). A value is missing where a model lacks what a metric
         needs. Points at which the interval of a model is missing are left out of interval metrics
-        for all models, so that these are compared on the same points. `left_out` counts points without an actual value; columns such as `mase-left_out`
-        count further points where a metric is undefined (mase of a constant series). Both are
+        for all models, so that these are compared on the same points. `left_out` counts points
+        without an actual value; columns such as `mase-left_out` count further points where a
+        metric is undefined (mase of a constant series). Both are
         present only if there is something to count.
 
     Raises
