@@ -18,7 +18,7 @@ from deepforecast.core import encoding
 from deepforecast.errors import TrainingError
 
 if TYPE_CHECKING:
-    from deepforecast.training.training_monitor import TrainingMonitor
+    from deepforecast.training.callbacks import TrainingMonitor
 
 SUFFIX = ".checkpoint"
 MAX_CHECKPOINTS = 2

@@ -83,35 +83,6 @@ class WindowSampler:
             )  # fmt: skip
 
 
-class StepGroup:
-    """The batches of steps `begin` to `end - 1`, as pairs (index within the step, batch)."""
-
-    def __init__(self, sampler: WindowSampler, begin: int, end: int) -> None:
-        self.sampler = sampler
-        self.begin = begin
-        self.end = end
-
-    def __iter__(self) -> Iterator[tuple[int, Batch]]:
-        for step in range(self.begin, self.end):
-            yield from enumerate(self.sampler.step_batches(step))
-
-
-class GroupedSampler:
-    """All steps of a sampler in groups of `group_size` steps; the last group can be smaller."""
-
-    def __init__(self, sampler: WindowSampler, group_size: int) -> None:
-        self.sampler = sampler
-        self.group_size = group_size
-
-    def __len__(self) -> int:
-        return -(-(self.sampler.stop_step - self.sampler.first_step) // self.group_size)
-
-    def __iter__(self) -> Iterator[StepGroup]:
-        stop_step = self.sampler.stop_step
-        for begin in range(self.sampler.first_step, stop_step, self.group_size):
-            yield StepGroup(self.sampler, begin, min(begin + self.group_size, stop_step))
-
-
 @dataclass
 class ValidationWindows:
     """The windows used for validation, in batches: all, or a fixed sample of

@@ -1,4 +1,4 @@
-"""Lightning's Trainer for a fit, the process state around it, and its interruption by Ctrl-C."""
+"""Training of a network: Lightning's Trainer, the process state around it, and its interruption by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,11 +17,29 @@ import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
-from deepforecast.errors import ParameterError
-from deepforecast.training.hardware import device_type
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.threads import keep_buffers, limit_threads
+from deepforecast.errors import (
+    ParameterError,
+    TrainingWarning,
+    collect_warnings,
+    emit_warnings,
+    warn,
+)
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.training.callbacks import TrainingMonitor, TrainingRecord
+from deepforecast.training.checkpoints import Checkpoints
+from deepforecast.training.hardware import (
+    device_type,
+    place_on_device,
+    precision_for,
+    threads_for,
+)
 from deepforecast.training.imports import TRAINING_LOCK
+from deepforecast.training.learning_rate_finder import find_learning_rate
+from deepforecast.training.module import ForecastModule
 from deepforecast.training.options import TrainingOptions
-from deepforecast.training.training_monitor import TrainingMonitor
+from deepforecast.training.sampler import ValidationWindows, WindowSampler
 
 PARAMETERS = {
     "max_steps": "max_steps",
@@ -73,9 +92,110 @@ class Interrupted(BaseException):
     """
 
 
-def needs_single_steps(options: TrainingOptions) -> bool:
-    """Return whether callbacks, loggers, devices or precision require single steps instead of groups."""
-    return bool(options.progress or options.trainer or options.devices != 1 or options.precision != "32-true")  # fmt: skip
+def train(
+    network: ForecastNetwork,
+    sampler: WindowSampler,
+    validation: ValidationWindows | None,
+    options: TrainingOptions,
+    monitor: Monitor,
+    run: Mapping[str, Any] | None = None,
+) -> TrainingRecord:
+    """Train a network in place; afterwards it is on the device it was trained on, in evaluation mode.
+
+    With checkpoints, a run that was interrupted continues from the last one. Ctrl-C ends the
+    training with a warning, and the network keeps the weights learned so far.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    sampler : WindowSampler
+        Training batches.
+    validation : ValidationWindows, optional
+        Windows that select the best weights.
+    options : TrainingOptions
+        A `learning_rate` of 0 is found by a range test.
+    monitor : Monitor
+        Receives the progress and can stop the training.
+    run : mapping, optional
+        Settings and data that identify the run in its checkpoints.
+
+    Returns
+    -------
+    TrainingRecord
+
+    Raises
+    ------
+    TrainingError
+        If the loss diverges.
+    """
+    options = replace(options, precision=precision_for(options))
+    checkpoints = _open_checkpoints(options, run or {})
+    with (
+        preserve_process_state(options),
+        limit_threads(threads_for(network, options)),
+        keep_buffers(),
+    ):
+        network.train()
+        try:
+            if not options.learning_rate:
+                options = replace(
+                    options,
+                    learning_rate=find_learning_rate(network, sampler, options) * options.lr_factor,
+                )
+            training_monitor = TrainingMonitor(network, options, monitor, checkpoints, validation)
+            with stop_on_interrupt(training_monitor):
+                _run_trainer(training_monitor, sampler, options)
+        finally:
+            network.eval().zero_grad()
+        if training_monitor.interrupted:
+            message = (
+                f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; "
+                "the network keeps the weights learned so far."
+            )
+            warn(message, TrainingWarning)
+        return training_monitor.finish()
+
+
+def _run_trainer(
+    training_monitor: TrainingMonitor, sampler: WindowSampler, options: TrainingOptions
+) -> None:
+    """Run Lightning's Trainer; a run whose checkpoint is that of its end only restores its state."""
+    network = training_monitor.network
+    module = ForecastModule(network, options, training_monitor.step)
+    trainer = make_trainer(options, training_monitor)
+    device = trainer.strategy.root_device
+    if training_monitor.step >= options.max_steps or (
+        training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
+    ):
+        training_monitor.start(module.configure_optimizers())
+        network.to(device)
+        return
+    sampler.first_step = training_monitor.step
+    sampler.windows = place_on_device(sampler.windows, device)
+    if training_monitor.validation is not None:
+        training_monitor.validation.windows = sampler.windows
+    collected_warnings: Any = {}
+    try:
+        # Emitted afterwards, warnings have the location of the user's call in place of Lightning's.
+        with collect_warnings(collected_warnings):
+            trainer.fit(module, sampler)
+    finally:
+        network.to(device)  # Lightning moves it to the CPU at the end
+        emit_warnings(collected_warnings)
+
+
+def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Checkpoints | None:
+    """Return the checkpoints of the run, or None without `checkpoint_dir`; raise for 16-mixed precision."""
+    if options.checkpoint_dir is None:
+        return None
+    if options.precision == "16-mixed":
+        raise ParameterError(
+            "`checkpoint_dir` cannot be used with precision='16-mixed', as its gradient scaler is not part of the "
+            "checkpoints.",
+            hint="Set precision='bf16-mixed' or '32-true', or checkpoint_dir=None.",
+            parameter="checkpoint_dir",
+        )
+    return Checkpoints.from_folder(options.checkpoint_dir, run)
 
 
 def _refuse_parameters(trainer_options: Mapping[str, Any]) -> None:
@@ -90,8 +210,8 @@ def _refuse_parameters(trainer_options: Mapping[str, Any]) -> None:
             )
 
 
-def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
-    """Return the Trainer of a run.
+def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) -> pl.Trainer:
+    """Return the Trainer of a run, with its monitor as the first callback.
 
     Raises
     ------
@@ -127,8 +247,8 @@ def make_trainer(options: TrainingOptions, grouped: bool) -> pl.Trainer:
             accelerator="cpu" if avoids_mps else options.accelerator,
             devices=options.devices,
             precision=options.precision,  # type: ignore[arg-type]
-            accumulate_grad_batches=1 if grouped else options.accumulate_grad_batches,
-            callbacks=callbacks,
+            accumulate_grad_batches=options.accumulate_grad_batches,
+            callbacks=[training_monitor, *callbacks],
             logger=logger,
             limit_val_batches=0,
             enable_progress_bar=options.progress,

@@ -13,7 +13,7 @@ import pytest
 from deepforecast import MLP, Naive, NeuralProphet, compare, tune
 from deepforecast.core.monitor import Monitor
 from deepforecast.errors import NotFittedError, TrainingError, TrainingWarning
-from deepforecast.training.training_monitor import CHECK_EVERY, RECOVERY_STEPS
+from deepforecast.training.callbacks import CHECK_EVERY, RECOVERY_STEPS
 from tests.training.runs import FRAME, break_losses, cut, lstm, same, stopping, watched
 
 SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8}
@@ -116,7 +116,7 @@ def test_a_run_that_ends_early_on_such_a_loss_is_an_error(monkeypatch: pytest.Mo
 
 
 def test_ctrl_c_keeps_the_last_good_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.training.training_monitor import TrainingMonitor
+    from deepforecast.training.callbacks import TrainingMonitor
 
     break_losses(monkeypatch, ALWAYS)
     stepped = TrainingMonitor.finish_step

@@ -172,10 +172,10 @@ def test_a_panel_lives_on_the_device_where_there_is_room_and_else_its_batches_go
 
 def test_a_fit_hands_on_what_does_not_fit_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits, wherever the windows live."""
-    from deepforecast.training import loop, module
+    from deepforecast.training import module, trainer
 
     asked: list[Any] = []
-    monkeypatch.setattr(loop, "place_on_device", lambda windows, device: asked.append(device) or windows)
+    monkeypatch.setattr(trainer, "place_on_device", lambda windows, device: asked.append(device) or windows)
     moves: list[Batch] = []
     monkeypatch.setattr(module, "to_device", lambda batch, device: moves.append(batch) or batch)
     model = lstm(max_steps=4).fit(FRAME)

@@ -153,9 +153,9 @@ def test_what_a_write_cut_short_left_behind_goes(tmp_path: Path) -> None:
 
 
 def test_half_precision_with_a_scale_has_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.training import loop
+    from deepforecast.training import trainer as loop
 
-    monkeypatch.setattr(loop, "precision_for", lambda options: options.precision)
+    monkeypatch.setattr(trainer, "precision_for", lambda options: options.precision)
     with pytest.raises(ParameterError, match="bf16-mixed"):
         lstm(precision="16-mixed", checkpoint_dir=str(tmp_path)).fit(FRAME)
 

@@ -226,7 +226,7 @@ def test_ctrl_c_twice_ends_at_once() -> None:
 @pytest.fixture
 def pressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Ctrl-C is pressed after the third step of each fit; the numbers of the steps made."""
-    from deepforecast.training.training_monitor import TrainingMonitor
+    from deepforecast.training.callbacks import TrainingMonitor
 
     steps: list[int] = []
     stepped = TrainingMonitor.finish_step

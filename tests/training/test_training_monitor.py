@@ -14,7 +14,7 @@ from deepforecast import GRU, LSTM, MLP, NBEATS, RNN, DLinear, NLinear
 from deepforecast.core.monitor import Monitor
 from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError, TrainingError, TrainingWarning
-from deepforecast.training import training_monitor as room
+from deepforecast.training import callbacks as room
 from tests.clock import stopped
 from tests.training.runs import FRAME, lstm, same, stopping, watched, weights
 

@@ -299,8 +299,8 @@ def _train(
 ) -> dict[str, Any]:
     """Train the network in place and return the record to store; with a user's own Trainer, do not train."""
     with quiet_import():
-        from deepforecast.training.loop import train
-        from deepforecast.training.training_monitor import TrainingRecord
+        from deepforecast.training.callbacks import TrainingRecord
+        from deepforecast.training.trainer import train
 
     if "_untrained" in model.__dict__:
         return _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))

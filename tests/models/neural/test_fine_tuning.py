@@ -76,7 +76,7 @@ def test_a_tensor_left_behind_is_noticed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_going_on_at_a_rate_that_is_found_takes_a_tenth_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.training import loop
+    from deepforecast.training import trainer as loop
 
     monkeypatch.setattr(loop, "find_learning_rate", lambda *_: 0.02)
     frame = generate(2, 60, seed=1)
