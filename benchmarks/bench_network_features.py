@@ -36,7 +36,7 @@ def cpu_milliseconds(call: Callable[[], object]) -> float:
 def file_row(n_series: int, folder: Path) -> str:
     """Sizes with and without histories of an NBEATS at default size, and whether forecasts are equal after loading."""
     frame = generate(n_series, 72, freq="MS")
-    model = NBEATS(horizon=18, max_steps=1, accelerator="cpu").fit(frame)
+    model = NBEATS(horizon=18, max_steps=1, trainer={"accelerator": "cpu"}).fit(frame)
     weights = 4 * sum(tensor.numel() for tensor in model.network_.state_dict().values())
     sizes = {}
     for histories in (True, False):
@@ -49,7 +49,7 @@ def file_row(n_series: int, folder: Path) -> str:
 
 def explain_row(name: str, repeats: int) -> str:
     """CPU time of explaining 24 steps of one series, and the largest error of the sum relative to the forecast."""
-    model = {"LSTM": LSTM, "MLP": MLP}[name](horizon=24, max_steps=50, accelerator="cpu").fit(generate(1, 400))
+    model = {"LSTM": LSTM, "MLP": MLP}[name](horizon=24, max_steps=50, trainer={"accelerator": "cpu"}).fit(generate(1, 400))
     table, forecast = model.explain(), model.predict()[name].to_numpy()
     times = [cpu_milliseconds(model.explain) for _ in range(repeats)]
     without_rest = table[table["component"] != "rest"].groupby("ds", sort=False)["value"].sum().to_numpy()

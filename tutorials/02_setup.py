@@ -69,8 +69,8 @@ print("optional packages that are missing:", missing_extras)
 #
 # ## CPU or GPU?
 #
-# Classical models, baselines and regression models run on the CPU. Only networks can use a GPU, and by default they do:
-# `accelerator="auto"`. Which device is used here?
+# Classical models, baselines and regression models run on the CPU. Only networks can use a GPU, and by default they do
+# (`trainer={"accelerator": "cpu"}` selects the CPU). Which device is used here?
 
 # %%
 import torch
@@ -99,7 +99,7 @@ widths = [32, 256] if SHORT else [32, 128, 512, 1024]
 devices = ["cpu", "gpu"] if gpu else ["cpu"]
 figure, axes = plt.subplots(figsize=(7, 3.3), layout="constrained")
 for device in devices:
-    step_times = [1000 * seconds_per_step(hidden_sizes=[width, width], accelerator=device) for width in widths]
+    step_times = [1000 * seconds_per_step(hidden_sizes=[width, width], trainer={"accelerator": device}) for width in widths]
     axes.plot(widths, step_times, "o-", label=device)
 axes.set(xlabel="width of the two hidden layers", ylabel="milliseconds per step", xscale="log", ylim=(0, None))
 axes.set_xticks(widths, [str(width) for width in widths], minor=False)

@@ -12,6 +12,11 @@ _TREES = "`LightGBM`, `XGBoost`, `CatBoost` and `GradientBoosting` have it"
 _N_JOBS = "Set OMP_NUM_THREADS, or pass `n_jobs` to `compare` or `cross_validate`, `TuningOptions(n_jobs=...)` to `tune`"
 _SEED = "The model is deterministic: there is nothing to seed"
 
+
+def _trainer(name: str) -> str:
+    return f"Networks take it as `trainer={{'{name}': ...}}`"
+
+
 _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
     "neuralforecast": {
         "h": "horizon",
@@ -32,7 +37,6 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "input_size": "lags",
         "level": _LEVEL,
         "prediction_intervals": "intervals",
-        "enable_progress_bar": "progress",
     },
     "statsforecast, mlforecast and sktime": {
         "sp": "season_length",
@@ -119,7 +123,7 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "depth": "max_depth",
         "hidden_layer_sizes": "hidden_sizes",
         "n_jobs": _N_JOBS,
-        "verbose": "progress",
+        "verbose": _trainer("enable_progress_bar"),
     },
     "PyTorch and Lightning": {
         "num_heads": "n_heads",
@@ -131,10 +135,16 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "weight_averaging": "ema_decay",
         "optimizer": ("learning_rate", "weight_decay"),
         "lr_scheduler": "lr_schedule",
-        "gradient_clip": "gradient_clip_val",
+        "gradient_clip": _trainer("gradient_clip_val"),
         "default_root_dir": "checkpoint_dir",
-        "gpus": "devices",
-        "strategy": "Pass `trainer={'strategy': ...}`",
+        "gpus": _trainer("devices"),
+        **{
+            name: _trainer(name)
+            for name in (
+                "accelerator", "devices", "precision", "strategy", "accumulate_grad_batches", "gradient_clip_val",
+                "gradient_clip_algorithm", "enable_progress_bar", "callbacks", "logger",
+            )
+        },
         "loss_function": "loss",
     },
 }

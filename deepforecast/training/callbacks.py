@@ -7,7 +7,6 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +20,7 @@ from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.optimization import seed_generators
 from deepforecast.training.options import TrainingOptions
-from deepforecast.training.sampler import ValidationWindows
+from deepforecast.training.sampler import EvaluationWindows
 from deepforecast.training.weights import (
     ModelAverage,
     Weights,
@@ -73,7 +72,7 @@ class TrainingMonitor(pl.Callback):
     options : TrainingOptions
     monitor : Monitor
     checkpoints : Checkpoints, optional
-    validation : ValidationWindows, optional
+    validation : EvaluationWindows, optional
     """
 
     def __init__(
@@ -82,7 +81,7 @@ class TrainingMonitor(pl.Callback):
         options: TrainingOptions,
         monitor: Monitor,
         checkpoints: Checkpoints | None = None,
-        validation: ValidationWindows | None = None,
+        validation: EvaluationWindows | None = None,
     ) -> None:
         self.network = network
         self.options = options
@@ -98,7 +97,7 @@ class TrainingMonitor(pl.Callback):
         self.best: tuple[float, Weights] | None = None  # smallest validation loss and its weights
         self.weight_average: ModelAverage | None = None
         self.optimizer: Any = None
-        self._context: Callable[[], Any] = contextlib.nullcontext
+        self.precision_plugin: Any = None  # of the Trainer; has the gradient scaler of 16-mixed
         self._step_loss: Tensor | None = None  # of the batches of the current step
         self._losses: list[Tensor] = []  # of the steps since the last check
         self._norms: list[Tensor] = []
@@ -119,7 +118,7 @@ class TrainingMonitor(pl.Callback):
         """Restore the SIGTERM handler, as a run can be terminated at any time, and start."""
         if self._sigterm_handler is not None:
             signal.signal(signal.SIGTERM, self._sigterm_handler)
-        self.start(trainer.optimizers[0], trainer.precision_plugin.forward_context)
+        self.start(trainer.optimizers[0], trainer.precision_plugin)
         pl_module.lr_damping = self.lr_damping
         if not trainer.is_global_zero:  # only one process writes checkpoints
             self.checkpoints = None
@@ -153,14 +152,9 @@ class TrainingMonitor(pl.Callback):
 
     # -- the run -----------------------------------------------------------------------------------
 
-    def start(
-        self, optimizer: torch.optim.Optimizer, context: Callable[[], Any] = contextlib.nullcontext
-    ) -> None:
-        """Start from the current weights or the last checkpoint.
-
-        `context` creates the context of a forward pass in validation (mixed precision).
-        """
-        self.optimizer, self._context = optimizer, context
+    def start(self, optimizer: torch.optim.Optimizer, precision_plugin: Any) -> None:
+        """Start from the current weights or the last checkpoint."""
+        self.optimizer, self.precision_plugin = optimizer, precision_plugin
         if self.options.ema_decay:
             self.weight_average = ModelAverage.from_network(self.network, self.options.ema_decay)
         if self.checkpoints is not None:
@@ -214,7 +208,7 @@ class TrainingMonitor(pl.Callback):
             self.record.best_step = self.good_step
             if self.weight_average is not None:
                 self.weight_average.copy_to(self.network)
-        reason = "all steps done" if self.step >= self.options.max_steps else "a callback stopped it"
+        reason = "all steps done" if self.step >= self.options.max_steps else "stopped by the Trainer or a callback"
         self.record.stop_reason = self.record.stop_reason or reason
         return self.record
 
@@ -313,7 +307,7 @@ class TrainingMonitor(pl.Callback):
                 TrainingWarning,
             )
 
-    def _validate(self, validation: ValidationWindows) -> None:
+    def _validate(self, validation: EvaluationWindows) -> None:
         """Compute and report the validation loss, with averaged weights if there are any.
 
         Stores the weights if they are the best so far, and stops the run if `patience` is exceeded.
@@ -324,7 +318,7 @@ class TrainingMonitor(pl.Callback):
             else contextlib.nullcontext()
         )
         with weights_context:
-            value = validation_loss(self.network, validation, self._context)
+            value = validation_loss(self.network, validation, self.precision_plugin.forward_context)
             self.record.validation[self.step] = value
             if not math.isfinite(value):
                 return  # the next check of the training losses restores earlier weights

@@ -24,7 +24,7 @@ SUFFIX = ".checkpoint"
 MAX_CHECKPOINTS = 2
 # Parameters that may differ when a run is resumed.
 IGNORED_PARAMETERS = (
-    "checkpoint_dir", "checkpoint_every", "progress", "time_limit", "accelerator", "devices", "trainer", "alias"
+    "checkpoint_dir", "checkpoint_every", "time_limit", "trainer", "alias"
 )  # fmt: skip
 
 
@@ -82,6 +82,7 @@ class Checkpoints:
             "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping,
             "retries": training_monitor.n_retries, "since": training_monitor.checks_without_improvement,
             "good_step": training_monitor.good_step, "steps_undone": training_monitor.n_undone_steps,
+            "precision": training_monitor.precision_plugin.state_dict(),
             "best": None if training_monitor.best is None else training_monitor.best[0],
             "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
         }  # fmt: skip
@@ -129,6 +130,7 @@ class Checkpoints:
                 means[str(index)].to(parameter.device)
                 for index, parameter in enumerate(training_monitor.weight_average.values)
             ]
+        training_monitor.precision_plugin.load_state_dict(manifest["precision"])
         training_monitor.lr_damping = manifest["damping"]
         training_monitor.n_retries = manifest["retries"]
         training_monitor.checks_without_improvement = manifest["since"]

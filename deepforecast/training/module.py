@@ -29,6 +29,8 @@ class ForecastModule(pl.LightningModule):
     options : TrainingOptions
     first_step : int, default 0
         Number of training steps before this run.
+    logs_loss : bool, default True
+        Whether to log the loss of each batch, which takes 0.3 ms.
     on_finished : callable, optional
         Called at the end of training.
     on_diverged : callable, optional
@@ -40,6 +42,7 @@ class ForecastModule(pl.LightningModule):
         network: ForecastNetwork,
         options: TrainingOptions,
         first_step: int = 0,
+        logs_loss: bool = True,
         on_finished: Callable[[], None] | None = None,
         on_diverged: Callable[[TrainingError], None] | None = None,
     ) -> None:
@@ -47,6 +50,7 @@ class ForecastModule(pl.LightningModule):
         self.network = network
         self.options = options
         self.first_step = first_step
+        self.logs_loss = logs_loss
         self.on_finished = on_finished
         self.on_diverged = on_diverged
         self.lr_damping = 1.0  # factor of the learning rate
@@ -69,7 +73,7 @@ class ForecastModule(pl.LightningModule):
             )
         with torch_defaults(autocast=True):  # autocast as set by the Trainer
             loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, self.step))
-        if self.trainer.loggers or self.trainer.progress_bar_callback is not None:
+        if self.logs_loss:
             self.log("loss", loss.detach(), prog_bar=True, batch_size=len(batch))
         return loss
 
@@ -77,6 +81,20 @@ class ForecastModule(pl.LightningModule):
         """Log the validation loss, for the user's own Trainer."""
         with torch_defaults(autocast=True):
             self.log("validation", self.network.loss(batch), batch_size=len(batch))
+
+    def predict_step(self, batch: Batch, _: int) -> Tensor:
+        """Return the point forecasts (batch, horizon): medians if the head learns a distribution."""
+        network = self.network
+        with torch_defaults(autocast=True):
+            raw, scaling = network(batch)
+            scale = scaling.scale.expand(raw.shape[:2]).contiguous()
+            if network.head.has_distribution:
+                median = torch.tensor([0.5], dtype=torch.float64)
+                z = network.head.quantiles(raw, median, scale)[..., 0]
+            else:
+                z = network.head.mean(raw, scale)
+            points: Tensor = scaling.loc + scaling.scale * z.to(scaling.scale)
+        return points
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return AdamW; the learning rate is set at each step."""
@@ -132,11 +150,13 @@ class ForecastModule(pl.LightningModule):
 
 
 class ForecastDataModule(pl.LightningDataModule):
-    """The batches of a fit for a user's own Trainer."""
+    """Batches for a user's own Trainer: for training, validation, and prediction of the last horizon."""
 
-    def __init__(self, train: WindowSampler, validation: Iterable[Batch] | None) -> None:
+    def __init__(
+        self, train: WindowSampler, validation: Iterable[Batch] | None, predict: Iterable[Batch]
+    ) -> None:
         super().__init__()
-        self.train, self.validation = train, validation
+        self.train, self.validation, self.predict = train, validation, predict
 
     def train_dataloader(self) -> Any:
         """Return the training batches."""
@@ -145,6 +165,10 @@ class ForecastDataModule(pl.LightningDataModule):
     def val_dataloader(self) -> Any:
         """Return the validation batches, if there are any."""
         return NoBatches() if self.validation is None else self.validation
+
+    def predict_dataloader(self) -> Any:
+        """Return the windows before the last horizon of each series, in the order of the series."""
+        return self.predict
 
 
 class NoBatches:

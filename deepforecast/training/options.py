@@ -6,7 +6,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-SCHEDULES = ("one_cycle", "cosine", "constant")
+from deepforecast.errors import ParameterError, format_list, format_value
+
+TRAINER_DEFAULTS: dict[str, Any] = {
+    "accelerator": "auto",
+    "devices": 1,
+    "precision": "32-true",
+    "accumulate_grad_batches": 1,
+    "gradient_clip_val": 1.0,
+    "gradient_clip_algorithm": "norm",
+    "enable_progress_bar": False,
+}
+"""Arguments of Lightning's Trainer that have other defaults here, or that the training code reads."""
+
+TRAINER_CHOICES = {
+    "precision": ("32-true", "bf16-mixed", "16-mixed"),
+    "gradient_clip_algorithm": ("norm", "value"),
+    "enable_progress_bar": (False, True),
+}
+
+MODEL_PARAMETERS = {
+    "max_steps": "max_steps",
+    "max_epochs": "max_epochs",
+    "max_time": "time_limit",
+    "val_check_interval": "validate_every",
+    "check_val_every_n_epoch": "validate_every",
+    "limit_val_batches": "validation_size",
+}
+"""Arguments of Lightning's Trainer that cannot be passed, and the parameters of a model to use instead."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +41,8 @@ class TrainingOptions:
     """Options of a training run; see the parameters of `models.neural.NeuralForecaster`.
 
     A `learning_rate` of 0 means that it is found by a range test, and is then multiplied by
-    `lr_factor`. `hyperparameters` are those logged by Lightning's loggers.
+    `lr_factor`. `trainer` has the arguments of Lightning's Trainer that are no fields of their own;
+    `hyperparameters` are those logged by Lightning's loggers.
     """
 
     max_steps: int
@@ -29,7 +57,6 @@ class TrainingOptions:
     accumulate_grad_batches: int = 1
     ema_decay: float = 0.0
     teacher_forcing: str = "constant"
-    sample_by_series: bool = False
     validate_every: int = 50
     patience: int | None = None
     time_limit: float | None = None
@@ -38,7 +65,7 @@ class TrainingOptions:
     accelerator: str = "auto"
     devices: Any = 1
     compile: bool = False
-    progress: bool = False
+    enable_progress_bar: bool = False
     checkpoint_dir: str | None = None
     checkpoint_every: int = 100
     trainer: Mapping[str, Any] = field(default_factory=dict)
@@ -93,3 +120,42 @@ def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
     if options.teacher_forcing == "inverse_sigmoid":
         return 1 / (1 + exp(12 * (progress - 0.5)))
     return 0.0 if options.teacher_forcing == "free" else 1.0
+
+
+def trainer_arguments(trainer: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the arguments of Lightning's Trainer: those of the user, and the defaults of this library."""
+    return {**TRAINER_DEFAULTS, **(trainer or {})}
+
+
+def check_trainer(trainer: Any) -> Any:
+    """Return the parameter `trainer` unchanged; raise `ParameterError` for arguments that cannot be used.
+
+    Lightning checks the others when training starts.
+    """
+    for name, value in trainer.items() if isinstance(trainer, dict) else ():
+        if name in MODEL_PARAMETERS:
+            raise ParameterError(
+                f"`trainer` cannot contain {name!r}, got {name}={format_value(value)}.",
+                hint=f"Use the parameter {MODEL_PARAMETERS[name]} of the model.",
+                parameter="trainer",
+                value=name,
+            )
+        rule = _violated_rule(name, value)
+        if rule:
+            raise ParameterError(
+                f"{name!r} of `trainer` must be {rule}, got {format_value(value)}.", parameter="trainer", value=value
+            )
+    return trainer
+
+
+def _violated_rule(name: str, value: Any) -> str:
+    """Return what an argument of the Trainer must be, or an empty text if it is."""
+    choices = TRAINER_CHOICES.get(name)
+    if choices is not None:
+        return "" if value in choices else f"one of {format_list(choices)}"
+    if name == "accumulate_grad_batches":
+        return "" if type(value) is int and value >= 1 else "an integer of at least 1"
+    if name == "gradient_clip_val":
+        is_positive = type(value) in (int, float) and value > 0
+        return "" if value is None or is_positive else "a number above 0, or None for no clipping"
+    return ""

@@ -84,15 +84,14 @@ class WindowSampler:
 
 
 @dataclass
-class ValidationWindows:
-    """The windows used for validation, in batches: all, or a fixed sample of
-    `MAX_VALIDATION_WINDOWS`.
-    """
+class EvaluationWindows:
+    """Windows for validation or prediction, in batches: all, or a fixed sample of `max_windows`."""
 
     windows: WindowStore
     rows: WindowArrays
     window_index: WindowIndex
     batch_size: int
+    max_windows: int = MAX_VALIDATION_WINDOWS
 
     def __len__(self) -> int:
         return -(-len(self.window_numbers) // self.batch_size)
@@ -109,11 +108,11 @@ class ValidationWindows:
     def window_numbers(self) -> Ints:
         """Sorted numbers of the windows in `window_index`."""
         n_windows = len(self.window_index)
-        if n_windows <= MAX_VALIDATION_WINDOWS:
+        if n_windows <= self.max_windows:
             return np.arange(n_windows)
         return np.sort(
             np.random.default_rng(0).choice(
-                n_windows, MAX_VALIDATION_WINDOWS, replace=False, shuffle=False
+                n_windows, self.max_windows, replace=False, shuffle=False
             )
         )
 

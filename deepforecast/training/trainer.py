@@ -39,28 +39,7 @@ from deepforecast.training.imports import TRAINING_LOCK
 from deepforecast.training.learning_rate_finder import find_learning_rate
 from deepforecast.training.module import ForecastModule
 from deepforecast.training.options import TrainingOptions
-from deepforecast.training.sampler import ValidationWindows, WindowSampler
-
-PARAMETERS = {
-    "max_steps": "max_steps",
-    "max_epochs": "max_epochs",
-    "max_time": "time_limit",
-    "accelerator": "accelerator",
-    "devices": "devices",
-    "precision": "precision",
-    "accumulate_grad_batches": "accumulate_grad_batches",
-    "gradient_clip_val": "gradient_clip_val",
-    "gradient_clip_algorithm": "gradient_clip_algorithm",
-    "enable_progress_bar": "progress",
-    "val_check_interval": "validate_every",
-    "check_val_every_n_epoch": "validate_every",
-    "limit_val_batches": "validation_size",
-    "limit_train_batches": "max_steps",
-    "min_steps": "max_steps",
-    "min_epochs": "max_epochs",
-    "fast_dev_run": "max_steps",
-}
-"""Arguments of Lightning's Trainer, and the model parameters to use instead."""
+from deepforecast.training.sampler import EvaluationWindows, WindowSampler
 
 CALLBACKS = {
     "EarlyStopping": "validation_size= and patience=",
@@ -95,7 +74,7 @@ class Interrupted(BaseException):
 def train(
     network: ForecastNetwork,
     sampler: WindowSampler,
-    validation: ValidationWindows | None,
+    validation: EvaluationWindows | None,
     options: TrainingOptions,
     monitor: Monitor,
     run: Mapping[str, Any] | None = None,
@@ -110,7 +89,7 @@ def train(
     network : ForecastNetwork
     sampler : WindowSampler
         Training batches.
-    validation : ValidationWindows, optional
+    validation : EvaluationWindows, optional
         Windows that select the best weights.
     options : TrainingOptions
         A `learning_rate` of 0 is found by a range test.
@@ -129,7 +108,7 @@ def train(
         If the loss diverges.
     """
     options = replace(options, precision=precision_for(options))
-    checkpoints = _open_checkpoints(options, run or {})
+    checkpoints = None if options.checkpoint_dir is None else Checkpoints.from_folder(options.checkpoint_dir, run or {})
     with (
         preserve_process_state(options),
         limit_threads(threads_for(network, options)),
@@ -161,13 +140,14 @@ def _run_trainer(
 ) -> None:
     """Run Lightning's Trainer; a run whose checkpoint is that of its end only restores its state."""
     network = training_monitor.network
-    module = ForecastModule(network, options, training_monitor.step)
+    logs_loss = bool(options.enable_progress_bar or options.trainer.get("logger") or options.trainer.get("callbacks"))
+    module = ForecastModule(network, options, training_monitor.step, logs_loss)
     trainer = make_trainer(options, training_monitor)
     device = trainer.strategy.root_device
     if training_monitor.step >= options.max_steps or (
         training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
     ):
-        training_monitor.start(module.configure_optimizers())
+        training_monitor.start(module.configure_optimizers(), trainer.precision_plugin)
         network.to(device)
         return
     sampler.first_step = training_monitor.step
@@ -184,43 +164,15 @@ def _run_trainer(
         emit_warnings(collected_warnings)
 
 
-def _open_checkpoints(options: TrainingOptions, run: Mapping[str, Any]) -> Checkpoints | None:
-    """Return the checkpoints of the run, or None without `checkpoint_dir`; raise for 16-mixed precision."""
-    if options.checkpoint_dir is None:
-        return None
-    if options.precision == "16-mixed":
-        raise ParameterError(
-            "`checkpoint_dir` cannot be used with precision='16-mixed', as its gradient scaler is not part of the "
-            "checkpoints.",
-            hint="Set precision='bf16-mixed' or '32-true', or checkpoint_dir=None.",
-            parameter="checkpoint_dir",
-        )
-    return Checkpoints.from_folder(options.checkpoint_dir, run)
-
-
-def _refuse_parameters(trainer_options: Mapping[str, Any]) -> None:
-    """Raise for arguments of Lightning's Trainer that are parameters of the model."""
-    for name, parameter in PARAMETERS.items():
-        if name in trainer_options:
-            raise ParameterError(
-                f"`trainer` cannot contain {name!r}, got {name}={trainer_options[name]!r}.",
-                hint=f"Use {parameter}= instead.",
-                parameter="trainer",
-                value=name,
-            )
-
-
 def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) -> pl.Trainer:
     """Return the Trainer of a run, with its monitor as the first callback.
 
     Raises
     ------
     ParameterError
-        If `trainer` has an argument that is a parameter of the model, or Lightning refuses an
-        argument.
+        If Lightning refuses an argument.
     """
     trainer_options = dict(options.trainer)
-    _refuse_parameters(trainer_options)
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
@@ -246,12 +198,12 @@ def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) ->
             max_epochs=1,
             accelerator="cpu" if avoids_mps else options.accelerator,
             devices=options.devices,
-            precision=options.precision,  # type: ignore[arg-type]
+            precision=None if options.precision == "32-true" else options.precision,  # type: ignore[arg-type]  # or a plugin
             accumulate_grad_batches=options.accumulate_grad_batches,
             callbacks=[training_monitor, *callbacks],
             logger=logger,
             limit_val_batches=0,
-            enable_progress_bar=options.progress,
+            enable_progress_bar=options.enable_progress_bar,
             **{
                 "log_every_n_steps": 50,
                 "enable_model_summary": False,
@@ -310,7 +262,7 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
         warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
         if options.compile:
             warnings.filterwarnings("ignore", module="torch")
-        if not options.progress:
+        if not options.enable_progress_bar:
             for logger in loggers:
                 logger.setLevel(logging.ERROR)
         try:

@@ -139,11 +139,14 @@ def _limit_expensive(param: Param) -> Param:
 
 def _has_gpu(model: Forecaster) -> bool:
     """Whether the model would be trained on a GPU."""
-    if getattr(model, "accelerator", "cpu") == "cpu":
+    if not hasattr(model, "trainer"):  # not a network
+        return False
+    accelerator = (model.trainer or {}).get("accelerator", "auto")
+    if accelerator == "cpu":
         return False
     with passive_waiting("torch"):
         from deepforecast.training.hardware import device_type
-    return device_type(str(model.accelerator)) != "cpu"  # type: ignore[attr-defined]
+    return device_type(str(accelerator)) != "cpu"
 
 
 def _parse_range(model: Forecaster, searchable: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:

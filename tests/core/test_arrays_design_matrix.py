@@ -47,7 +47,7 @@ def test_a_covariate_with_at_most_one_category_has_no_column(categories):
     assert [array.shape for array in (matrix, *standardize(matrix, np.array([0, 2, 5])))] == [(5, 0), (5, 0), (2, 0), (2, 0)]
 
 
-@pytest.mark.parametrize("model", [ETS(season_length=1), NeuralProphet(max_steps=2, accelerator="cpu")], ids=str)
+@pytest.mark.parametrize("model", [ETS(season_length=1), NeuralProphet(max_steps=2, trainer={"accelerator": "cpu"})], ids=str)
 @pytest.mark.filterwarnings("ignore::deepforecast.errors.DataWarning")
 def test_categories_may_be_unknown_in_a_whole_training_window(model):
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=40), "y": noise(0)})

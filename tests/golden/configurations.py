@@ -68,9 +68,7 @@ CONFIGURATIONS = {
         NET,
         hidden_sizes=[8],
         ema_decay=0.5,
-        accumulate_grad_batches=2,
-        gradient_clip_val=0.1,
-        gradient_clip_algorithm="value",
+        trainer={"accumulate_grad_batches": 2, "gradient_clip_val": 0.1, "gradient_clip_algorithm": "value"},
     ),
     "MLP constant rate": case(
         "MLP", "daily", NET, hidden_sizes=[8], lr_schedule="constant", weight_decay=0.1, recent_windows=9

@@ -109,7 +109,7 @@ def test_every_call_gives_the_same_bits_under_the_callers_defaults(
             },
         ),
         (DLinear, {"scaler": "level", "trainer": {"log_every_n_steps": 1}}),
-        (DLinear, {"precision": "bf16-mixed"}),
+        (DLinear, {"trainer": {"precision": "bf16-mixed"}}),
     ],
     ids=str,
 )

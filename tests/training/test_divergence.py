@@ -25,7 +25,7 @@ STEP_BY_STEP: dict[str, Any] = {
 MODELS = [
     pytest.param(lambda **given: lstm(**given), id="LSTM"),
     pytest.param(lambda **given: lstm(**given, **STEP_BY_STEP), id="LSTM step by step"),
-    pytest.param(lambda **given: lstm(**given, precision="bf16-mixed"), id="LSTM bf16"),
+    pytest.param(lambda **given: lstm(**given, trainer={"precision": "bf16-mixed"}), id="LSTM bf16"),
     pytest.param(lambda **given: NeuralProphet(**SMALL, **given), id="NeuralProphet"),
 ]
 
@@ -99,7 +99,7 @@ def test_a_network_whose_every_step_was_undone_is_an_error() -> None:
     given: dict[str, Any] = {
         "lr_schedule": "constant",
         "warmup": 0.0,
-        "gradient_clip_val": None,
+        "trainer": {"gradient_clip_val": None},
         "head": "point",
         "loss": "mse",
     }

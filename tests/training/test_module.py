@@ -25,7 +25,7 @@ SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8}
 
 
 def test_batches_whose_gradients_make_one_step_are_one_batch_as_large_as_all() -> None:
-    parts = DLinear(**{**SMALL, "batch_size": 4}, accumulate_grad_batches=4, max_steps=20).fit(FRAME)
+    parts = DLinear(**{**SMALL, "batch_size": 4}, trainer={"accumulate_grad_batches": 4}, max_steps=20).fit(FRAME)
     whole = DLinear(**{**SMALL, "batch_size": 16}, max_steps=20).fit(FRAME)
     assert nearly(parts, whole) < 1e-5
     np.testing.assert_allclose(parts.training_report_.loss, whole.training_report_.loss, rtol=1e-5)
@@ -34,7 +34,8 @@ def test_batches_whose_gradients_make_one_step_are_one_batch_as_large_as_all() -
 
 def test_a_step_is_adamw_by_hand() -> None:
     """One step of plain torch on the same batch, with clipped gradients and decay of matrices alone."""
-    model = DLinear(**SMALL, head="point", max_steps=1, learning_rate=0.01, weight_decay=0.1, gradient_clip_val=0.05).fit(FRAME)
+    options = {"learning_rate": 0.01, "weight_decay": 0.1, "trainer": {"gradient_clip_val": 0.05}}
+    model = DLinear(**SMALL, head="point", max_steps=1, **options).fit(FRAME)
     fresh = DLinear(**SMALL, head="point", max_steps=1, learning_rate=1e-30).fit(FRAME)
     assert all(one.grad is None for one in model.network_.parameters()), "gradients are not kept"
     batch, network = next(iter(model.datamodule(FRAME).train)), fresh.network_
@@ -115,7 +116,7 @@ def test_the_rate_is_found_on_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("kind", [DLinear, LSTM])
 def test_mixed_precision_learns_as_well(kind: Any) -> None:
     given = {**SMALL, "max_steps": 30, "learning_rate": 0.003, "validation_size": 10}
-    mixed, plain = kind(**given, precision="bf16-mixed").fit(FRAME), kind(**given).fit(FRAME)
+    mixed, plain = kind(**given, trainer={"precision": "bf16-mixed"}).fit(FRAME), kind(**given).fit(FRAME)
     assert not same(mixed, plain), "arithmetic is another"
     assert all(value.dtype == np.float32 for value in weights(mixed).values())
     np.testing.assert_allclose(mixed.training_report_.loss, plain.training_report_.loss, rtol=0.05)
@@ -125,11 +126,11 @@ def test_mixed_precision_learns_as_well(kind: Any) -> None:
 
 def test_a_precision_the_device_lacks_is_said_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(TrainingWarning, match="cpu cannot train with precision='16-mixed'; 'bf16-mixed' is used"):
-        half = lstm(max_steps=3, precision="16-mixed").fit(FRAME)
-    assert same(half, lstm(max_steps=3, precision="bf16-mixed").fit(FRAME))
+        half = lstm(max_steps=3, trainer={"precision": "16-mixed"}).fit(FRAME)
+    assert same(half, lstm(max_steps=3, trainer={"precision": "bf16-mixed"}).fit(FRAME))
     monkeypatch.setattr(hardware, "_has_bf16", lambda device: False)
     with pytest.warns(TrainingWarning, match="precision='bf16-mixed'; '32-true' is used"):
-        assert same(lstm(max_steps=3, precision="bf16-mixed").fit(FRAME), lstm(max_steps=3).fit(FRAME))
+        assert same(lstm(max_steps=3, trainer={"precision": "bf16-mixed"}).fit(FRAME), lstm(max_steps=3).fit(FRAME))
 
 
 def test_where_torch_cannot_compile_the_network_is_trained_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,6 +208,42 @@ def test_a_trainer_of_ones_own_trains_the_models_network(tmp_path: Path) -> None
     own = DLinear(**given, validate_every=100).fit(FRAME)
     assert same(model, own), "the same batches, rates and clipping"
     assert model.predict().DLinear.tolist() == own.predict().DLinear.tolist()
+
+
+@pytest.mark.filterwarnings("ignore")  # Lightning calls deprecated functions of torch
+@pytest.mark.parametrize("head", ["point", "quantiles", "normal"])
+def test_a_trainer_of_ones_own_forecasts_the_last_horizon(head: str, tmp_path: Path) -> None:
+    """As `predict` does from the frame without its last horizon."""
+    import pytorch_lightning as pl
+
+    model = MLP(**SMALL, hidden_sizes=[8], head=head, max_steps=5)
+    module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
+    trainer = pl.Trainer(max_steps=5, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+                         enable_model_summary=False, default_root_dir=tmp_path)  # fmt: skip
+    trainer.fit(module, datamodule=data)
+    points = torch.cat(trainer.predict(module, datamodule=data)).numpy()
+    before = FRAME[FRAME.groupby("unique_id").cumcount(ascending=False) >= 4]
+    np.testing.assert_allclose(points.ravel(), model.predict(frame=before).MLP, rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_checkpoint_of_ones_own_trainer_is_loaded(tmp_path: Path) -> None:
+    import pytorch_lightning as pl
+
+    model = MLP(**SMALL, hidden_sizes=[8], max_steps=5)
+    module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
+    saved = pl.callbacks.ModelCheckpoint(dirpath=tmp_path, every_n_train_steps=5)
+    trainer = pl.Trainer(max_steps=5, accelerator="cpu", logger=False, enable_progress_bar=False, callbacks=[saved],
+                         enable_model_summary=False, default_root_dir=tmp_path)  # fmt: skip
+    trainer.fit(module, datamodule=data)
+    trained = model.predict()
+    with torch.no_grad():
+        for weight in module.network.parameters():
+            weight.zero_()
+    assert not model.predict().equals(trained)
+    loaded = type(module).load_from_checkpoint(saved.best_model_path, network=module.network, options=module.options)
+    assert loaded.hparams["model"] == "MLP"
+    assert model.predict().equals(trained)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNS: dict[str, dict[str, Any]] = {
     "dropout and schedule": {},
     "ema_decay": {"ema_decay": 0.9},
-    "accumulated": {"accumulate_grad_batches": 3},
+    "accumulated": {"trainer": {"accumulate_grad_batches": 3}},
     "validated": {"validation_size": 10, "validate_every": 5},
     "all of it": {
         "ema_decay": 0.8,
-        "accumulate_grad_batches": 2,
+        "trainer": {"accumulate_grad_batches": 2},
         "validation_size": 10,
         "validate_every": 7,
         "lr_schedule": "cosine",
@@ -84,7 +84,7 @@ def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
         "learning_rate": 0.5,
         "lr_schedule": "constant",
         "max_steps": 50,
-        "gradient_clip_val": None,
+        "trainer": {"gradient_clip_val": None},
         "head": "point",
         "loss": "mse",
     }
@@ -152,12 +152,23 @@ def test_what_a_write_cut_short_left_behind_goes(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["step-000000005.checkpoint"]
 
 
-def test_half_precision_with_a_scale_has_no_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.training import trainer as loop
+def test_the_gradient_scaler_of_half_precision_goes_on_where_it_was(tmp_path: Path) -> None:
+    import torch
+    from pytorch_lightning.plugins.precision import MixedPrecision
 
-    monkeypatch.setattr(trainer, "precision_for", lambda options: options.precision)
-    with pytest.raises(ParameterError, match="bf16-mixed"):
-        lstm(precision="16-mixed", checkpoint_dir=str(tmp_path)).fit(FRAME)
+    def fit(folder: Path, stop_after: int | None = None) -> dict[str, Any]:
+        """The state of the scaler, which doubles every 4 steps, after 20 steps or fewer."""
+        plugin = MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=4))
+        model = lstm(max_steps=20, checkpoint_dir=str(folder), checkpoint_every=10, trainer={"plugins": [plugin]})
+        if stop_after is None:
+            model.fit(FRAME)
+        else:
+            cut(model, stop_after)
+        return plugin.state_dict()
+
+    whole = fit(tmp_path / "whole")
+    assert fit(tmp_path / "cut", stop_after=13)["scale"] < whole["scale"] == 8.0 * 2**5
+    assert fit(tmp_path / "cut") == whole
 
 
 KILLS = """

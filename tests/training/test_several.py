@@ -27,9 +27,9 @@ def told(what, model):
     say(f"{what} {float(total):.4f} {model.training_report_.loss.iloc[-1]:.4f} {len(model.predict())}")
 """
 FITS = f"""{TOLD}
-given = dict({SMALL}, accelerator="cpu")
-told("first", MLP(**given, devices=2, checkpoint_dir=sys.argv[1], checkpoint_every=10).fit(FRAME))
-told("second", MLP(**given, devices=2, seed=1, validation_size=10, validate_every=4, time_limit=100.0).fit(FRAME))
+given, two = dict({SMALL}), dict(trainer=dict(accelerator="cpu", devices=2))
+told("first", MLP(**given, **two, checkpoint_dir=sys.argv[1], checkpoint_every=10).fit(FRAME))
+told("second", MLP(**given, **two, seed=1, validation_size=10, validate_every=4, time_limit=100.0).fit(FRAME))
 told("first", MLP(**given).fit(FRAME))
 told("second", MLP(**given, seed=1, validation_size=10, validate_every=4).fit(FRAME))
 """
@@ -87,7 +87,5 @@ def test_processes_that_bring_nothing_back_are_refused() -> None:
             hidden_sizes=[8],
             input_size=8,
             max_steps=2,
-            devices=2,
-            accelerator="cpu",
-            trainer={"strategy": "ddp_spawn"},
+            trainer={"devices": 2, "accelerator": "cpu", "strategy": "ddp_spawn"},
         ).fit(FRAME)

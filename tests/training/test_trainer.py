@@ -50,8 +50,7 @@ def test_same_seed_gives_the_same_bits_after_other_work() -> None:
     assert not np.allclose(one.training_report_.loss, other.training_report_.loss)
 
 
-def test_one_by_one_or_in_groups_the_same_bits() -> None:
-    """Whoever looks at single steps (a callback) sees them, and changes nothing."""
+def test_a_callback_sees_each_batch_and_changes_nothing() -> None:
     import pytorch_lightning as pl
 
     class Count(pl.Callback):
@@ -61,13 +60,15 @@ def test_one_by_one_or_in_groups_the_same_bits() -> None:
             Count.seen += 1
 
     given: dict[str, Any] = {
-        "accumulate_grad_batches": 2,
         "ema_decay": 0.9,
         "validation_size": 10,
         "validate_every": 7,
         "max_steps": 22,
     }
-    plain, seen = lstm(**given).fit(FRAME), lstm(**given, trainer={"callbacks": [Count()]}).fit(FRAME)
+    trainer = {"accumulate_grad_batches": 2}
+    plain, seen = (
+        lstm(**given, trainer={**trainer, **more}).fit(FRAME) for more in ({}, {"callbacks": [Count()]})
+    )
     assert Count.seen == 44
     assert same(plain, seen)
     columns = ["step", "rate", "gradient_norm", "validation", "kept"]
@@ -174,7 +175,7 @@ def test_the_first_fit_is_quiet_and_a_loaded_model_needs_no_lightning(tmp_path: 
 def test_training_prints_nothing_unless_asked(capfd: pytest.CaptureFixture[str]) -> None:
     lstm(max_steps=3).fit(FRAME)
     assert tuple(capfd.readouterr()) == ("", "")
-    lstm(max_steps=3, progress=True).fit(FRAME)
+    lstm(max_steps=3, trainer={"enable_progress_bar": True}).fit(FRAME)
     assert "3/3" in "".join(capfd.readouterr())
 
 
@@ -370,14 +371,31 @@ def test_callbacks_that_a_fit_has_parameters_for_are_refused(name: str, ours: st
 
 @pytest.mark.parametrize(
     ("name", "ours"),
-    [("max_epochs", "max_epochs"), ("max_time", "time_limit"), ("gradient_clip_val", "gradient_clip_val"),
-     ("precision", "precision"),
-     ("accumulate_grad_batches", "accumulate_grad_batches"), ("enable_progress_bar", "progress"),
-     ("val_check_interval", "validate_every")],
+    [("max_steps", "max_steps"), ("max_epochs", "max_epochs"), ("max_time", "time_limit"),
+     ("val_check_interval", "validate_every"), ("limit_val_batches", "validation_size")],
 )  # fmt: skip
 def test_what_has_a_parameter_of_its_own_is_refused_by_its_name(name: str, ours: str) -> None:
-    with pytest.raises(ParameterError, match=f"cannot contain {name!r}, got {name}=.*Use {ours}="):
-        lstm(trainer={name: 1}).fit(FRAME)
+    with pytest.raises(ParameterError, match=f"cannot contain {name!r}, got {name}=1.*Use the parameter {ours} "):
+        lstm(trainer={name: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "rule"),
+    [("precision", "64-true", "one of 32-true, bf16-mixed, 16-mixed"), ("accumulate_grad_batches", 0, "an integer of at least 1"),
+     ("accumulate_grad_batches", {0: 2}, "an integer"), ("gradient_clip_val", 0.0, "a number above 0, or None"),
+     ("gradient_clip_algorithm", "max", "one of norm, value"), ("enable_progress_bar", "yes", "one of False, True")],
+)  # fmt: skip
+def test_arguments_that_the_training_code_reads_are_checked(name: str, value: object, rule: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name!r} of `trainer` must be {rule}"):
+        lstm(trainer={name: value})
+
+
+def test_other_arguments_of_lightning_are_passed_on() -> None:
+    model = lstm(max_steps=20, trainer={"limit_train_batches": 7}).fit(FRAME)
+    assert len(model.training_report_) == 7
+    assert model.training_report_.rate.iloc[-1] < 0.1 * model.training_report_.rate.max(), "the schedule spans the 7 steps"
+    assert model.stopped_ == "stopped by the Trainer or a callback"
+    assert len(lstm(max_steps=20, trainer={"fast_dev_run": True}).fit(FRAME).training_report_) == 1
 
 
 def test_what_lightning_does_not_take_is_a_clear_error() -> None:
@@ -386,7 +404,7 @@ def test_what_lightning_does_not_take_is_a_clear_error() -> None:
     with pytest.raises(ParameterError, match="must be valid for Lightning's Trainer"):
         lstm(trainer={"strategy": "no such strategy"}).fit(FRAME)
     with pytest.raises(ParameterError, match="torch_xla"):
-        lstm(accelerator="tpu").fit(FRAME)
+        lstm(trainer={"accelerator": "tpu"}).fit(FRAME)
 
 
 def test_mps_is_used_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,8 +426,8 @@ def test_mps_is_used_on_request_only(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer.pl, "Trainer", record)
     for accelerator, expected in (("mps", "mps"), ("gpu", "gpu"), ("auto", "cpu")):
         with pytest.raises(Recorded) as used:
-            lstm(max_steps=1, accelerator=accelerator).fit(FRAME)
+            lstm(max_steps=1, trainer={"accelerator": accelerator}).fit(FRAME)
         assert used.value.args == (expected, "32-true")
     assert restored == ["state", "state"]
     with pytest.raises(Recorded), pytest.warns(TrainingWarning, match="mps cannot train with precision='16-mixed'; '32-true' is"):
-        lstm(max_steps=1, accelerator="mps", precision="16-mixed").fit(FRAME)
+        lstm(max_steps=1, trainer={"accelerator": "mps", "precision": "16-mixed"}).fit(FRAME)

@@ -139,7 +139,7 @@ def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rat
     given: dict[str, Any] = {
         "lr_schedule": "constant",
         "warmup": 0.0,
-        "gradient_clip_val": None,
+        "trainer": {"gradient_clip_val": None},
         "head": "point",
         "loss": "mse",
     }
@@ -185,7 +185,7 @@ def test_epochs_are_passes_over_all_windows() -> None:
 
 
 def test_report_of_a_run() -> None:
-    model = lstm(validation_size=10, validate_every=10, accumulate_grad_batches=2, max_steps=25).fit(FRAME)
+    model = lstm(validation_size=10, validate_every=10, trainer={"accumulate_grad_batches": 2}, max_steps=25).fit(FRAME)
     report = model.training_report_
     assert report.columns.tolist() == ["step", "loss", "rate", "gradient_norm", "seconds", "validation", "kept"]
     assert report.step.tolist() == list(range(1, 26))

@@ -28,6 +28,7 @@ from deepforecast.errors import ParameterError, TrainingWarning, format_value, w
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 from deepforecast.nn.names import LOCATION_HEADS, SCALER_FACTS, HeadName, Loss, Scaler
+from deepforecast.training.options import check_trainer
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
@@ -126,19 +127,6 @@ class NeuralForecaster(Forecaster):
     weight_decay: float = param(
         default=1e-4, group="training", at_least=0, help="decoupled weight decay (AdamW)",
     )
-    gradient_clip_val: float | None = param(
-        default=1.0, group="training", above=0,
-        help="maximum norm of the gradient, or absolute value of its elements, see gradient_clip_algorithm; "
-        "None: no clipping",
-    )
-    gradient_clip_algorithm: Literal["norm", "value"] = param(
-        default="norm", group="training",
-        help="whether gradient_clip_val limits the norm of the gradient or the absolute value of each element",
-    )
-    accumulate_grad_batches: int = param(
-        default=1, group="training", at_least=1,
-        help="number of batches whose gradients are accumulated per step",
-    )
     ema_decay: float = param(
         default=0.0, group="training", at_least=0, below=1,
         help="decay of an exponential moving average of the weights; 0: no average",
@@ -164,20 +152,9 @@ class NeuralForecaster(Forecaster):
         default=0, group="training", at_least=0, at_most=2**63 - 1,
         help="random seed of initial weights and batches",
     )
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = param(
-        default="32-true", group="training", help="floating-point precision of training",
-    )
-    accelerator: Literal["auto", "cpu", "gpu", "mps", "tpu"] = param(
-        default="auto", group="training",
-        help="device type to train and forecast on; 'auto': the best one available, except MPS",
-    )
-    devices: int | Literal["auto"] | list[int] = param(
-        default=1, group="training", help="number of devices, or list of their indices; 'auto': all devices",
-    )
     compile: bool = param(
         default=False, group="training", help="whether to compile the network with torch.compile",
     )
-    progress: bool = param(default=False, group="training", help="whether to show a progress bar")
     checkpoint_dir: str | None = param(
         default=None, group="training",
         help="folder to write checkpoints to and to resume interrupted training from; None: no checkpoints",
@@ -188,7 +165,10 @@ class NeuralForecaster(Forecaster):
     )
     trainer: dict[str, Any] | None = param(
         default=None, group="training",
-        help="additional arguments of Lightning's Trainer, e.g. {'strategy': 'ddp'}; None: no additional arguments",
+        convert=check_trainer,
+        help="arguments of Lightning's Trainer, e.g. {'accelerator': 'cpu', 'precision': 'bf16-mixed'}; by default it "
+        "trains on a CUDA GPU where there is one, else on the CPU, with single precision, gradients clipped to a "
+        "norm of 1 and no progress bar",
     )
 
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
@@ -200,7 +180,7 @@ class NeuralForecaster(Forecaster):
 
     warm_up_params: ClassVar[dict[str, Any]] = {
         "max_steps": 1, "max_epochs": None, "validation_size": None, "validate_every": 50, "patience": None, "time_limit": None,
-        "learning_rate": 1e-3, "devices": 1, "compile": False, "progress": False,
+        "learning_rate": 1e-3, "compile": False,
         "checkpoint_dir": None, "checkpoint_every": 100, "trainer": None,
     }  # fmt: skip  # see evaluation.warm_up
     learning_example: ClassVar[dict[str, Any]] = {
@@ -248,7 +228,9 @@ class NeuralForecaster(Forecaster):
 
         After training, `predict` works as after `fit`. The learning rate schedule spans the steps
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
-        the parameters of the model to loggers.
+        the parameters of the model to loggers. `Trainer.predict` returns point forecasts, of shape
+        (batch, horizon). `type(module).load_from_checkpoint(path, network=module.network,
+        options=module.options)` reads a checkpoint of the Trainer.
 
         Parameters
         ----------

@@ -26,14 +26,15 @@ from deepforecast.models.neural import _series_state
 from deepforecast.nn.names import HEAD_FACTS, LEVEL_LOSSES, SCALER_FACTS
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.imports import TRAINING_LOCK, quiet_import
+from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions, trainer_arguments
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
-    from deepforecast.training.options import TrainingOptions
 
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
 VALIDATION_BATCH_SIZE = 1024  # windows
+ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")  # of the Trainer
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 
 
@@ -144,11 +145,10 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
     'auto' values and `max_epochs` are resolved for `n_windows` training windows. learning_rate='find'
     becomes 0, for which the training loop runs the range test.
     """
-    from deepforecast.training.options import TrainingOptions
-
+    trainer = trainer_arguments(model.trainer)
     windows_per_batch = batch_size(model, n_windows)
     if model.max_epochs is not None:
-        steps_per_epoch = max(-(-n_windows // (windows_per_batch * model.accumulate_grad_batches)), 1)
+        steps_per_epoch = max(-(-n_windows // (windows_per_batch * trainer["accumulate_grad_batches"])), 1)
         max_steps = steps_per_epoch * model.max_epochs
     elif isinstance(model.max_steps, str):
         max_steps = default_max_steps(n_windows, windows_per_batch, model.max_auto_steps)
@@ -158,27 +158,20 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
         "weight_decay",
         "lr_schedule",
         "warmup",
-        "gradient_clip_val",
-        "gradient_clip_algorithm",
-        "accumulate_grad_batches",
         "ema_decay",
         "validate_every",
         "patience",
         "time_limit",
         "seed",
-        "precision",
-        "accelerator",
-        "devices",
         "compile",
-        "progress",
         "checkpoint_dir",
         "checkpoint_every",
     )
     return TrainingOptions(
-        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
+        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor,
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
-        teacher_forcing=getattr(model, "teacher_forcing", "constant"), trainer=model.trainer or {},
-        hyperparameters=hyperparameters(model),
+        teacher_forcing=getattr(model, "teacher_forcing", "constant"), hyperparameters=hyperparameters(model),
+        **{name: trainer.pop(name) for name in TRAINER_DEFAULTS}, trainer=trainer,
         **{name: getattr(model, name) for name in shared_names},
     )  # fmt: skip
 
@@ -253,12 +246,12 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
 def build_batches(
     model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]
 ) -> tuple[Any, Any]:
-    """A `WindowSampler` of training batches, and `ValidationWindows` or None.
+    """A `WindowSampler` of training batches, and `EvaluationWindows` or None.
 
     `scales` are location and scale of each series. Raises if all series are too short to train on.
     """
     from deepforecast.nn.windows import WindowStore
-    from deepforecast.training.sampler import ValidationWindows, WindowSampler
+    from deepforecast.training.sampler import EvaluationWindows, WindowSampler
 
     arrays = windows.window_arrays(panel, columns)
     arrays = replace(arrays, loc=scales[0][:, None], scale=scales[1][:, None])
@@ -277,12 +270,12 @@ def build_batches(
         seed=model.seed,
         by_series=model.sample_by == "series",
         stop_step=1,  # the callers set the number of steps
-        accumulate_grad_batches=model.accumulate_grad_batches,
+        accumulate_grad_batches=trainer_arguments(model.trainer)["accumulate_grad_batches"],
     )
     if not n_validation:
         return sampler, None
     validation_index = windows.validation_windows(panel, columns.horizon, n_validation)
-    return sampler, ValidationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
+    return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
 
 
 @dataclass(frozen=True)
@@ -309,7 +302,7 @@ def _train(
     sampler.stop_step = run_options.max_steps
     run = {} if model.checkpoint_dir is None else {
         **model.get_params(deep=False), "model": type(model).__name__, "data": fingerprint(training_data.panel),
-        "weights": _weights_hash(network),
+        "weights": _weights_hash(network), **{name: getattr(run_options, name) for name in ARITHMETIC_OPTIONS},
     }  # fmt: skip
     record = train(network, sampler, validation, run_options, monitor, run)
     windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches

@@ -69,6 +69,7 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     """
     with quiet_import():
         from deepforecast.training.module import ForecastDataModule
+        from deepforecast.training.sampler import EvaluationWindows
 
     if "state_" not in model.__dict__:
         raise NotFittedError(
@@ -82,6 +83,10 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     panel = model._add_series_columns(panel, state.learned_with_series)
     sampler, validation = _fit.build_batches(model, panel, columns, scales)
     options = _fit.training_options(model, len(sampler.window_index))
-    sampler.stop_step = options.max_steps * model.accumulate_grad_batches
+    sampler.stop_step = options.max_steps * options.accumulate_grad_batches
     sampler.accumulate_grad_batches = 1
-    return ForecastDataModule(sampler, validation)
+    last_windows = windows.validation_windows(panel, columns.horizon, columns.horizon)
+    predict = EvaluationWindows(
+        sampler.windows, sampler.rows, last_windows, _fit.VALIDATION_BATCH_SIZE, len(last_windows)
+    )
+    return ForecastDataModule(sampler, validation, predict)

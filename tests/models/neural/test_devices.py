@@ -110,7 +110,7 @@ def test_a_network_stays_on_the_device_it_was_trained_on(
 ) -> None:
     on_cpu = cls(**SMALL, **options).fit(FRAME).predict(level=80)
     with simulated_device(float64):
-        model = cls(**SMALL, **options, accelerator="cpu", trainer=strategy).fit(FRAME)
+        model = cls(**SMALL, **options, trainer={"accelerator": "cpu", **strategy}).fit(FRAME)
         assert {type(parameter) for parameter in model.network_.parameters()} == {SimulatedTensor}
         forecast = model.predict(level=80)
         points = model.predictor([0.1])(FRAME.y.to_numpy()[:40], last_time=FRAME.ds.max()).points
@@ -126,7 +126,7 @@ def test_a_network_stays_on_the_device_it_was_trained_on(
 
 
 def test_a_finished_run_is_restored_to_the_device(strategy: dict[str, str], tmp_path: Path) -> None:
-    options: dict[str, Any] = {**SMALL, "checkpoint_dir": str(tmp_path), "trainer": strategy, "accelerator": "cpu"}
+    options: dict[str, Any] = {**SMALL, "checkpoint_dir": str(tmp_path), "trainer": {"accelerator": "cpu", **strategy}}
     with simulated_device():
         first = DLinear(**options).fit(FRAME).predict()
         again = DLinear(**options).fit(FRAME)

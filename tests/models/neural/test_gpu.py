@@ -19,7 +19,7 @@ from tests.training.runs import cut
 
 CUDA, MPS = torch.cuda.is_available(), torch.backends.mps.is_available()
 NETWORKS = [MLP, LSTM, GRU, RNN, DLinear, NLinear, NBEATS, Seq2Seq, Transformer, NeuralProphet]
-SMALL: dict[str, Any] = {"horizon": 6, "input_size": 18, "batch_size": 16, "max_steps": 30, "accelerator": "gpu"}
+SMALL: dict[str, Any] = {"horizon": 6, "input_size": 18, "batch_size": 16, "max_steps": 30, "trainer": {"accelerator": "gpu"}}
 FRAME = generate(4, 120, seed=2)
 FRAME["y"] = FRAME.y.abs().round() + 1  # for heads of counts
 
@@ -63,7 +63,7 @@ def test_every_head_forecasts_as_on_the_cpu(cls: Any, head: Any, tmp_path: Path)
 def test_mixed_precision_trains_to_a_finite_loss(cls: Any, precision: Any, tmp_path: Path) -> None:
     if not CUDA:
         pytest.skip("mixed precision needs CUDA; this GPU is MPS")
-    model = cls(**SMALL, precision=precision).fit(FRAME)
+    model = cls(**{**SMALL, "trainer": {"accelerator": "gpu", "precision": precision}}).fit(FRAME)
     assert np.isfinite(model.training_report_.loss).all()
     check_forecasts(model, tmp_path / "model.dfc")
 
@@ -79,7 +79,7 @@ def test_an_interrupted_run_is_resumed(cls: Any, tmp_path: Path) -> None:
 
 
 def test_a_network_moved_by_hand_forecasts_on_the_gpu(tmp_path: Path) -> None:
-    model = MLP(**{**SMALL, "accelerator": "cpu"}).fit(FRAME)
+    model = MLP(**{**SMALL, "trainer": {"accelerator": "cpu"}}).fit(FRAME)
     model.network_.to("cuda" if CUDA else "mps")
     check_forecasts(model, tmp_path / "model.dfc")
 

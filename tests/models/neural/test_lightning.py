@@ -113,6 +113,6 @@ def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> Non
 
 
 def test_a_datamodule_has_the_batches_of_all_steps_of_a_user_trainer() -> None:
-    model = DLinear(**SMALL, max_steps=3, accumulate_grad_batches=2).fit(FRAME)
+    model = DLinear(**SMALL, max_steps=3, trainer={"accumulate_grad_batches": 2}).fit(FRAME)
     data = model.datamodule(FRAME)
     assert len(list(data.train)) == len(data.train) == 6

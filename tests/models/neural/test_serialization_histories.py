@@ -318,7 +318,7 @@ def test_a_series_of_a_whole_file_cannot_be_left_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("histories", ["no", None, 0])
 def test_histories_must_be_true_or_false(histories: Any, tmp_path: Path) -> None:
-    model = DLinear(horizon=2, max_steps=1, accelerator="cpu").fit(generate(1, 20))
+    model = DLinear(horizon=2, max_steps=1, trainer={"accelerator": "cpu"}).fit(generate(1, 20))
     with pytest.raises(ParameterTypeError, match="`histories` must be True or False"):
         model.save(tmp_path / "model", histories=histories)
     assert not (tmp_path / "model").exists()
