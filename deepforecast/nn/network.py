@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Batch, Inputs, InputSizes
 from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
-from deepforecast.nn.embeddings import CategoryEmbedding
-from deepforecast.nn.registry import Head
+from deepforecast.nn.heads.registry import Head
+from deepforecast.nn.layers import CategoryEmbedding
 from deepforecast.nn.scaling import Scale, scale_window
 
 

@@ -15,9 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.nn.dropout import Dropout
+from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
-from deepforecast.nn.normalization import normalization
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.bins import BinnedHead
+from deepforecast.nn.heads.bins import BinnedHead
 from tests.nn.scales import scale
 
 

@@ -10,8 +10,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from deepforecast.nn.head import softplus_floor
-from deepforecast.nn.registry import HEADS, make_head
+from deepforecast.nn.heads.base import softplus_floor
+from deepforecast.nn.heads.registry import HEADS, make_head
 from tests.nn.scales import scale
 
 NAMES = [name for name, one in HEADS.items() if one.is_count]

@@ -7,9 +7,9 @@ import torch
 from scipy import stats
 from torch import Tensor, distributions
 
-from deepforecast.nn.distributions import log_gamma_half_step
-from deepforecast.nn.head import SOFTPLUS_FLOOR, softplus_floor
-from deepforecast.nn.registry import HEADS, make_head
+from deepforecast.nn.heads.base import SOFTPLUS_FLOOR, softplus_floor
+from deepforecast.nn.heads.distributions import log_gamma_half_step
+from deepforecast.nn.heads.registry import HEADS, make_head
 from tests.nn.scales import scale
 
 EXACT = torch.float64

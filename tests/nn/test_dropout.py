@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deepforecast.nn.dropout import Dropout, dropout_mask
+from deepforecast.nn.layers import Dropout, dropout_mask
 from tests.nn.bodies import seeded
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deepforecast.nn.embeddings import CategoryEmbedding, embedding_width
+from deepforecast.nn.layers import CategoryEmbedding, embedding_width
 from tests.nn.bodies import seeded
 
 

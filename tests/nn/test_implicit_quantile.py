@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.implicit_quantile import ImplicitQuantileHead
+from deepforecast.nn.heads.quantiles import ImplicitQuantileHead
 
 
 def made() -> tuple[ImplicitQuantileHead, torch.Tensor]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import special
 
-from deepforecast.nn.inverse_cdf import (
+from deepforecast.nn.heads.inverse_cdf import (
     MAX_COUNT,
     bisect,
     count_quantile,

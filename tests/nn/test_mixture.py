@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, distributions
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.mixture import MixtureHead
+from deepforecast.nn.heads.distributions import MixtureHead
 from tests.nn.scales import scale
 
 
-def theirs(one: MixtureHead, raw: Tensor) -> distributions.MixtureSameFamily:
+def mixture_of_torch(one: MixtureHead, raw: Tensor) -> distributions.MixtureSameFamily:
     shares, places, deviations = one.components(raw)
     return distributions.MixtureSameFamily(distributions.Categorical(logits=shares), distributions.Normal(places, deviations))
 
@@ -24,7 +24,7 @@ def drawn(one: MixtureHead) -> Tensor:
 def test_density_mean_and_quantiles(n: int) -> None:
     one = MixtureHead(n)
     raw = drawn(one)
-    expected = theirs(one, raw)
+    expected = mixture_of_torch(one, raw)
     for value in (-30.0, -0.5, 0.0, 2.0):
         target = torch.full((1, 40), value, dtype=torch.float64)
         assert torch.allclose(one.loss(raw, target, scale(1)), -expected.log_prob(target), rtol=1e-9, atol=1e-9)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.normalization import NORMALIZATIONS, BatchNorm, normalization
+from deepforecast.nn.layers import NORMALIZATIONS, BatchNorm, normalization
 from tests.nn.bodies import seeded
 
 DRAWN = torch.Generator().manual_seed(0)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.patches import Patching, default_patch_length
+from deepforecast.nn.transformer_body import Patching, default_patch_length
 
 
 @pytest.mark.parametrize(("rows", "length", "stride"), [(12, 4, 2), (13, 4, 2), (12, 1, 1), (12, 5, 5), (3, 3, 2), (7, 4, 4)])

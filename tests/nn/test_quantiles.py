@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from deepforecast.errors import CapabilityError
-from deepforecast.nn.head import Head
-from deepforecast.nn.quantiles import QuantileHead
-from deepforecast.nn.registry import make_head
+from deepforecast.nn.heads.base import Head
+from deepforecast.nn.heads.quantiles import QuantileHead
+from deepforecast.nn.heads.registry import make_head
 from tests.nn.scales import scale
 
 

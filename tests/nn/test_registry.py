@@ -12,8 +12,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError
+from deepforecast.nn.heads.registry import HEADS, Head, make_head
 from deepforecast.nn.losses import LOSSES
-from deepforecast.nn.registry import HEADS, Head, make_head
 from tests.nn.scales import scale
 
 EXTREME = torch.tensor([1e-12, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1 - 1e-12], dtype=torch.float64)

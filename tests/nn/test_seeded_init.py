@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from deepforecast.nn.seeded_init import RANDOM_FUNCTIONS, SeededInit
+from deepforecast.nn.layers import RANDOM_FUNCTIONS, SeededInit
 
 FILLED = [name for name in sorted(RANDOM_FUNCTIONS) if hasattr(nn.init, name) and name != "sparse_"]
 ACTS: dict[str, Callable[[], Tensor]] = {

@@ -9,8 +9,8 @@ import pytest
 import torch
 from scipy import stats
 
-from deepforecast.nn.head import softplus_floor
-from deepforecast.nn.registry import make_head
+from deepforecast.nn.heads.base import softplus_floor
+from deepforecast.nn.heads.registry import make_head
 from tests.nn.scales import scale
 
 GRID = torch.cartesian_prod(*[torch.tensor([-6.0, -1.0, 0.0, 3.0], dtype=torch.float64)] * 2).reshape(1, -1, 2)

@@ -16,7 +16,7 @@ from deepforecast.nn.neural_prophet import TREND_PRIOR_SCALE
 
 if TYPE_CHECKING:
     from deepforecast.models.additive.neural_prophet import NeuralProphet
-    from deepforecast.nn.head import Head
+    from deepforecast.nn.heads.base import Head
     from deepforecast.nn.network import ForecastNetwork
 
 MAX_TIMESTAMPS = 50_000  # maximum number of timestamps in the fit; more are sampled
@@ -81,7 +81,7 @@ def _initial_scales(head: Head, deviation: float) -> dict[int, float]:
     All outputs but the median for quantiles, else the parameter after the location; none for point
     forecasts.
     """
-    from deepforecast.nn.quantiles import QuantileHead
+    from deepforecast.nn.heads.quantiles import QuantileHead
 
     scale = max(deviation, MIN_DEVIATION)
     if isinstance(head, QuantileHead):

@@ -208,7 +208,7 @@ def _resolve_standardize(component: ComponentSpec, panel: Panel) -> ComponentSpe
 
 def _embedding_slices(columns: WindowColumns, names: tuple[str, ...]) -> dict[str, slice]:
     """Columns of each embedding if those of the categorical columns `names` are concatenated."""
-    from deepforecast.nn.embeddings import embedding_width
+    from deepforecast.nn.layers import embedding_width
 
     slices, start = {}, 0
     for name in names:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
-from deepforecast.nn.bins import BinnedHead
-from deepforecast.nn.counts import (
+from deepforecast.nn.heads.base import Head
+from deepforecast.nn.heads.bins import BinnedHead
+from deepforecast.nn.heads.counts import (
     NegativeBinomialHead,
     PoissonHead,
+    TweedieHead,
     ZeroInflatedNegativeBinomialHead,
 )
-from deepforecast.nn.distributions import LaplaceHead, LogNormalHead, NormalHead, StudentTHead
-from deepforecast.nn.head import Head
-from deepforecast.nn.implicit_quantile import ImplicitQuantileHead
-from deepforecast.nn.mixture import MixtureHead
-from deepforecast.nn.point import PointHead
-from deepforecast.nn.quantiles import QuantileHead
-from deepforecast.nn.tweedie import TweedieHead
+from deepforecast.nn.heads.distributions import LaplaceHead, LogNormalHead, MixtureHead, NormalHead, StudentTHead
+from deepforecast.nn.heads.point import PointHead
+from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead
 
 __all__ = ["HEADS", "Head", "make_head"]
 

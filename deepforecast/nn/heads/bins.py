@@ -6,11 +6,11 @@ import math
 from typing import Any, ClassVar, final
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import functional
 
 from deepforecast.errors import ParameterError, format_value, validate_integer
-from deepforecast.nn.head import Head
+from deepforecast.nn.heads.base import Head
 from deepforecast.nn.scaling import Scale
 
 ASINH_SCALE = 3.0  # bins are about uniform for |z| < 1 / ASINH_SCALE and grow with |z| beyond
@@ -82,7 +82,7 @@ class BinnedHead(Head):
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the cross-entropy, i.e. the negative log-probability of the target's bin."""
         codes = self.encode(target)
-        return functional.cross_entropy(
+        return F.cross_entropy(
             raw.flatten(0, 1), codes.flatten(), reduction="none"
         ).view_as(target)
 

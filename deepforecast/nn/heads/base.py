@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn import functional
 
 from deepforecast.nn.devices import as_float64
 from deepforecast.nn.names import HEAD_FACTS, Support
@@ -136,4 +136,4 @@ class Head(nn.Module, ABC):
 
 def softplus_floor(raw: Tensor) -> Tensor:
     """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
-    return functional.softplus(raw) + SOFTPLUS_FLOOR
+    return F.softplus(raw) + SOFTPLUS_FLOOR

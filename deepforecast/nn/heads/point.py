@@ -8,7 +8,7 @@ from torch import Tensor
 
 from deepforecast.core.forecast import no_distribution_error
 from deepforecast.errors import ParameterError, format_list, format_value
-from deepforecast.nn.head import Head
+from deepforecast.nn.heads.base import Head
 from deepforecast.nn.losses import LOSSES
 from deepforecast.nn.scaling import Scale
 
