@@ -1,4 +1,4 @@
-"""Learned quantiles: they do not cross, they are learned where they are, they end where the learning ended."""
+"""Learned quantiles, fixed and implicit: they do not cross, and end at the last trained probability."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from deepforecast.errors import CapabilityError
+from deepforecast.errors import CapabilityError, ParameterError
 from deepforecast.nn.heads.base import Head
-from deepforecast.nn.heads.quantiles import QuantileHead
+from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead
 from deepforecast.nn.heads.registry import make_head
 from tests.nn.scales import scale
 
@@ -88,3 +88,38 @@ def test_the_median_alone_is_learned_by_the_absolute_error() -> None:
     one, raw = QuantileHead([0.5]), torch.tensor([[[1.5], [2.0]]])
     assert torch.allclose(one.loss(raw, torch.tensor([[1.0, 4.0]]), scale(1)), torch.tensor([[0.5, 2.0]]))
     assert one.quantiles(raw, torch.tensor([0.5])).flatten().tolist() == [1.5, 2.0]
+
+
+def made() -> tuple[ImplicitQuantileHead, torch.Tensor]:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        one = ImplicitQuantileHead(8, 16)
+        return one, 3 * torch.randn(50, one.out_features)
+
+
+def test_a_quantile_is_the_same_whichever_others_are_asked_for() -> None:
+    one, raw = made()
+    p = torch.tensor([0.2, 0.9, 0.437], dtype=torch.float64)
+    alone = torch.cat([one.quantiles(raw, each.view(1)) for each in p], dim=-1)
+    assert torch.equal(one.quantiles(raw, p), alone)
+
+
+def test_the_quantiles_are_those_the_network_gives_in_rising_order() -> None:
+    one, raw = made()
+    known = torch.linspace(0, 1, 201, dtype=torch.float64)
+    as_given = one.values(raw.double(), known)
+    assert (as_given.diff(dim=-1) < 0).any()  # some cross
+    found = one.quantiles(raw, known[1:-1])
+    assert torch.allclose(found, as_given.sort(-1).values[:, 1:-1])
+
+
+def test_a_far_place_is_the_mean() -> None:
+    one, raw = made()
+    away = one.mean(raw)
+    raw[:, 0] += 1e6
+    assert torch.allclose(one.mean(raw), away + 1e6, rtol=1e-6)
+
+
+def test_its_sizes_are_whole_numbers() -> None:
+    with pytest.raises(ParameterError, match="`features` must be at least 1"):
+        ImplicitQuantileHead(0)
