@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deepforecast.data.components import TimeFeatures
+from deepforecast.data.features import hinges
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
-from deepforecast.models.additive._time import hinges
 from deepforecast.nn.neural_prophet import TREND_PRIOR_SCALE
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.neural_prophet import NeuralProphet
+    from deepforecast.models.neural.neural_prophet import NeuralProphet
     from deepforecast.nn.heads.base import Head
     from deepforecast.nn.network import ForecastNetwork
 

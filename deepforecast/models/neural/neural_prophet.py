@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from deepforecast.core.additive import AdditiveForecaster
 from deepforecast.core.model_file import histories_required_error
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
-from deepforecast.models.additive._base import AdditiveForecaster
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 from deepforecast.nn.names import LocationHeadName
 
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.network import ForecastNetwork
     from deepforecast.nn.neural_prophet import NeuralProphetBody
-
-LOCAL_COMPONENTS = ("trend", "seasons", "events", "regressors")
-LAGS_NAME = "ar"
 
 
 @register
@@ -137,6 +134,8 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     @property
     def reserved_names(self) -> tuple[str, ...]:
         """Names of components that seasonalities, events and covariates cannot have."""
+        from deepforecast.models.neural._additive_spec import LAGS_NAME
+
         return ("trend", LAGS_NAME, "rest")
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
@@ -155,7 +154,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return "multiplicative" not in modes
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
-        from deepforecast.models.additive._networks import add_series_codes
+        from deepforecast.models.neural._additive_spec import add_series_codes
 
         return add_series_codes(self, panel, learned)
 
@@ -165,29 +164,29 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return replace(columns, time_features=self._time_features(panel), scale=scales)
 
     def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
-        from deepforecast.models.additive._networks import EXAMPLE, fit_time_features
+        from deepforecast.models.neural._additive_spec import EXAMPLE, fit_time_features
 
         return EXAMPLE if panel is None else fit_time_features(self, panel)
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        from deepforecast.models.additive._serialization import check_time_features
+        from deepforecast.core.component_records import check_time_features
 
         check_time_features(record, future_names, self.country)
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        from deepforecast.models.additive._initialization import initialize
+        from deepforecast.models.neural._additive_initialization import initialize
 
         initialize(self, network, panel, columns, scale)
 
     def _body(self, sizes: InputSizes) -> NeuralProphetBody:
-        from deepforecast.models.additive._networks import network_spec
+        from deepforecast.models.neural._additive_spec import network_spec
         from deepforecast.nn.neural_prophet import NeuralProphetBody
 
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         """Warn of covariates that were constant in fit and change now."""
-        from deepforecast.models.additive._constant_covariates import warn_unlearned
+        from deepforecast.models.neural._additive_spec import warn_unlearned
 
         super()._check_future(state, future)
         if future:
@@ -199,6 +198,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.additive._networks import merge_level
+        from deepforecast.models.neural._additive_spec import merge_level
 
         return merge_level(super()._explain(learned, steps, future))

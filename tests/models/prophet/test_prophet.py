@@ -445,7 +445,7 @@ def test_components_bands_and_paths_belong_together(parameters: dict[str, Any]) 
 def test_many_series_are_fitted_in_blocks_to_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = pd.concat([daily(10 + noise(60, seed), name=f"s{seed}") for seed in range(7)])
     whole = Prophet(horizon=3).fit(frame).predict(level=80)
-    monkeypatch.setattr("deepforecast.models.additive._jobs.BLOCK", 2)
+    monkeypatch.setattr("deepforecast.models.prophet._design_matrix.BLOCK", 2)
     pd.testing.assert_frame_equal(Prophet(horizon=3).fit(frame).predict(level=80), whole)
     alone = Prophet(horizon=3).fit(frame[frame["unique_id"] == "s4"]).predict(level=80)
     np.testing.assert_array_equal(alone["Prophet"], whole.loc[whole["unique_id"] == "s4", "Prophet"])

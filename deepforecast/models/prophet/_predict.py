@@ -1,8 +1,9 @@
-"""Forecasts of a fitted Prophet: mean, intervals, components and sample paths."""
+"""Forecasts of a fitted Prophet: distributions, components and sample paths."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,14 +12,72 @@ from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import LearnedState
 from deepforecast.data.calendar import timestamps_at
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.features import scale_time
 from deepforecast.data.frames import Floats, Ints
-from deepforecast.models.additive._forecast import AdditiveForecast, SimulatedForecast
-from deepforecast.models.additive._row_components import RowComponents, evaluate_rows, learned_components, saturate
-from deepforecast.models.additive._solver import DEGREES_OF_FREEDOM
-from deepforecast.models.additive._time import scale_time
+from deepforecast.models.prophet._row_components import RowComponents, evaluate_rows, learned_components, saturate
+from deepforecast.models.prophet._solver import DEGREES_OF_FREEDOM
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.prophet import Prophet
+    from deepforecast.models.prophet.prophet import Prophet
+
+@dataclass(frozen=True)
+class AdditiveForecast(Forecast):
+    """Mean plus noise plus the effect of random changes of the slope; all arrays are (series, steps).
+
+    noise: standard deviation of normal errors, or scale of Student's t errors.
+    count: expected number of slope changes up to a step, of a compound Poisson process.
+    change: mean absolute effect on the step of a change at the end of the history; the sizes of
+    changes are Laplace distributed.
+    low, high: bounds to which values are clipped.
+    """
+
+    mean: Floats
+    noise: Floats
+    change: Floats
+    count: Floats
+    student_t: bool
+    low: Floats
+    high: Floats
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Quantiles (series, steps, probabilities), by numerical inversion of the distribution function."""
+        from deepforecast.kernels.compound_poisson import quantiles
+
+        levels = np.array(probabilities, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):  # non-finite values are reported later
+            deviations = quantiles(
+                self.noise.reshape(-1),
+                self.change.reshape(-1),
+                self.count.reshape(-1),
+                levels,
+                self.student_t,
+            )
+            values = self.mean[..., None] + deviations.reshape(*self.mean.shape, len(levels))
+        return np.asarray(np.clip(values, self.low[..., None], self.high[..., None]))
+
+    def skip_steps(self, steps: int) -> AdditiveForecast:
+        """The forecast without its first `steps`."""
+        return replace(
+            self,
+            **{name: getattr(self, name)[:, steps:] for name in ("mean", "noise", "change", "count", "low", "high")},
+        )
+
+
+@dataclass(frozen=True)
+class SimulatedForecast(Forecast):
+    """Mean, and quantiles of sample paths (series, samples, steps), for a logistic trend."""
+
+    mean: Floats
+    paths: Floats
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Empirical quantiles of the paths, (series, steps, probabilities)."""
+        return np.moveaxis(np.quantile(self.paths, list(probabilities), axis=1), 0, -1)
+
+    def skip_steps(self, steps: int) -> SimulatedForecast:
+        """The forecast without its first `steps`."""
+        return SimulatedForecast(self.mean[:, steps:], self.paths[:, :, steps:])
+
 
 N_SAMPLES = 1000  # paths for the intervals of a logistic trend, as in Prophet
 NOISE, CHANGE_COUNT, CHANGE_SCALE, CHANGE_SIGN, CHANGE_TIME = range(5)  # standard normal draws of a step
@@ -207,7 +266,7 @@ def _parameter_effects(
     future: Mapping[str, Covariate],
 ) -> Floats:
     """Effect of standard normal parameter draws (series, steps, parameters), in data units."""
-    from deepforecast.models.additive._sensitivity import sensitivity
+    from deepforecast.models.prophet._row_components import sensitivity
 
     derivatives = sensitivity(model, learned, row_components, steps, future)
     return np.asarray(np.einsum("nsp,npq->nsq", derivatives, learned["factor"]))

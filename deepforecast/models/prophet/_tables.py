@@ -12,11 +12,11 @@ from deepforecast.data import frames
 from deepforecast.data.components import EVENT, HOLIDAY, SEASON, ComponentSpec, from_dicts
 from deepforecast.data.frames import Frame
 from deepforecast.errors import DataError
-from deepforecast.models.additive._predict import component_values
-from deepforecast.models.additive._row_components import evaluate_rows
+from deepforecast.models.prophet._predict import component_values
+from deepforecast.models.prophet._row_components import evaluate_rows
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.prophet import Prophet
+    from deepforecast.models.prophet.prophet import Prophet
 
 PARAMETER_COLUMNS = {"rate": "rate", "offset": "offset", "deviation": "deviation", "scale": "scale"}
 

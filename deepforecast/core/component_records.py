@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 from deepforecast.core.encoding import InvalidManifest
-from deepforecast.core.state import MAX_SIMULATED_GAP, LearnedState, check_floats, check_gaps, check_integers
 from deepforecast.data.components import ALWAYS, AUTO, EVENT, HOLIDAY, REGRESSOR, SEASON, ComponentSpec, TimeFeatures
 from deepforecast.errors import format_list, format_value
 
 MAX_COLUMNS = 10_000  # columns of all components together
-MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which requires sample paths
 MAX_CLOCK = 2**62  # beyond any timestamp
 TYPE_CHECKS = {str: lambda element: type(element) is str, int: lambda element: type(element) is int and abs(element) < 10**8}
 KINDS = (SEASON, HOLIDAY, EVENT, REGRESSOR)
@@ -63,25 +61,6 @@ def check_components(components: Any, conditions: list[str] | None, country: str
             f"{len(components)} components with {len(names)} different names and {columns:,} columns"
         )
     return int(columns)
-
-
-def check_prophet(learned: LearnedState, country: str | None, growth: str) -> None:
-    """Raise `InvalidManifest` if arrays do not match the components, or too many steps have passed since the fit."""
-    columns = check_components(learned["parts"], None, country)
-    check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
-    check_floats(learned, ["delta", "changes"], learned["delta"].shape[1:2])
-    check_floats(learned, ["rate", "offset", "size", "shift", "scale", "deviation", "objective", "steady"], ())
-    for name in ("start", "end"):
-        check_integers(learned, name, -MAX_CLOCK, MAX_CLOCK)
-    check_integers(learned, "span", 0, MAX_CLOCK)
-    check_integers(learned, "count", 0, MAX_CLOCK)
-    series = learned.series
-    if series is not None:
-        steps_since_fit = (series.last - learned["end"]) // series.calendar.step
-        check_gaps(
-            replace(learned, by_series={"age": steps_since_fit}),
-            MAX_SIMULATED_STEPS if growth == "logistic" else MAX_SIMULATED_GAP,
-        )
 
 
 def _check_component(component: Any, future_names: list[str] | None, country: str | None) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from deepforecast.core.additive import AdditiveForecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities, register
-from deepforecast.core.state import LearnedState, State
-from deepforecast.models.additive._base import AdditiveForecaster
+from deepforecast.core.state import MAX_SIMULATED_GAP, LearnedState, State, check_floats, check_gaps, check_integers
 
 if TYPE_CHECKING:
     from deepforecast.core.encoding import SkopsSerializer
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from deepforecast.data.covariates import Covariate
     from deepforecast.data.frames import Floats, Frame
     from deepforecast.data.panel import Panel
+
+MAX_SIMULATED_STEPS = 10_000  # steps since the fit with a logistic trend, which requires sample paths
 
 
 @register
@@ -137,7 +139,7 @@ class Prophet(AdditiveForecaster):
             coefficient. Deviation, trend and changes are in units of `scale`, with time from 0 to 1
             over the history.
         """
-        from deepforecast.models.additive._tables import parameters
+        from deepforecast.models.prophet._tables import parameters
 
         return parameters(self)
 
@@ -160,7 +162,7 @@ class Prophet(AdditiveForecaster):
             If the model has no history, e.g. after loading it from a file, and `frame` is not
             passed.
         """
-        from deepforecast.models.additive._tables import history_components
+        from deepforecast.models.prophet._tables import history_components
 
         return history_components(self, frame)
 
@@ -175,7 +177,7 @@ class Prophet(AdditiveForecaster):
         """Add the values of covariates that are constant in fit, for warnings when they change."""
         if not panel.series.columns.future:
             return learned
-        from deepforecast.models.additive._constant_covariates import constant_covariate_values
+        from deepforecast.models.prophet._fit import constant_covariate_values
 
         constants = constant_covariate_values(self, panel)
         return replace(learned, by_series={**learned.by_series, "constant_covariates": constants})
@@ -189,12 +191,12 @@ class Prophet(AdditiveForecaster):
             warn_constant_in_fit(self.name, state.learned["constant_covariates"], future, state.series)
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
-        from deepforecast.models.additive._fit import fit_panel
+        from deepforecast.models.prophet._fit import fit_panel
 
         return fit_panel(self, panel, None)
 
     def _fine_tune(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        from deepforecast.models.additive._fit import fit_panel
+        from deepforecast.models.prophet._fit import fit_panel
 
         return fit_panel(self, panel, learned)
 
@@ -202,22 +204,37 @@ class Prophet(AdditiveForecaster):
         return replace(learned, history=panel) if from_start else learned
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
-        from deepforecast.models.additive._serialization import check_prophet
+        """Check that arrays match the components, and that not too many steps have passed since the fit."""
+        from deepforecast.core.component_records import MAX_CLOCK, check_components
 
-        check_prophet(learned, self.country, self.growth)
+        columns = check_components(learned["parts"], None, self.country)
+        check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
+        check_floats(learned, ["delta", "changes"], learned["delta"].shape[1:2])
+        check_floats(learned, ["rate", "offset", "size", "shift", "scale", "deviation", "objective", "steady"], ())
+        for name in ("start", "end"):
+            check_integers(learned, name, -MAX_CLOCK, MAX_CLOCK)
+        check_integers(learned, "span", 0, MAX_CLOCK)
+        check_integers(learned, "count", 0, MAX_CLOCK)
+        series = learned.series
+        if series is not None:
+            steps_since_fit = (series.last - learned["end"]) // series.calendar.step
+            check_gaps(
+                replace(learned, by_series={"age": steps_since_fit}),
+                MAX_SIMULATED_STEPS if self.growth == "logistic" else MAX_SIMULATED_GAP,
+            )
         return learned
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        from deepforecast.models.additive._predict import forecast
+        from deepforecast.models.prophet._predict import forecast
 
         return forecast(self, learned, steps, future)
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        from deepforecast.models.additive._predict import simulate_paths
+        from deepforecast.models.prophet._predict import simulate_paths
 
         return simulate_paths(self, learned, steps, samples, seed, future)
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.additive._predict import components
+        from deepforecast.models.prophet._predict import components
 
         return components(self, learned, steps, future)

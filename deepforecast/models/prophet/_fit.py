@@ -1,4 +1,4 @@
-"""Estimation of Prophet for all series of a panel."""
+"""Estimation of Prophet for all series of a panel, in parallel over jobs of series with the same design matrix."""
 
 from __future__ import annotations
 
@@ -7,21 +7,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from deepforecast.core.additive import build_components
+from deepforecast.core.additive_options import check_changepoints, refuse_outside
+from deepforecast.core.arrays import constant_values
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import LearnedState
 from deepforecast.data.calendar import timestamps_at
 from deepforecast.data.components import to_dicts
-from deepforecast.data.frames import Ints
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, ParameterError, warn
-from deepforecast.models.additive._changepoints import check_changepoints, refuse_outside
-from deepforecast.models.additive._jobs import FitData, prepare_fit
-from deepforecast.models.additive._scaling import used_rows
-from deepforecast.models.additive._solver import fit_job
-from deepforecast.models.additive._specification import build_components
+from deepforecast.models.prophet._design_matrix import (
+    FitData,
+    prepare_fit,
+    used_rows,
+)
+from deepforecast.models.prophet._solver import fit_job
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.prophet import Prophet
+    from deepforecast.models.prophet.prophet import Prophet
 
 SECONDS_PER_VALUE = 3e-10  # approximate duration of the normal equations per row and column^2
 NONLINEAR_COST = 12.0  # approximate duration of a nonlinear fit, relative to that of its normal equations
@@ -112,3 +116,18 @@ def _approximate_seconds(model: Prophet, data: FitData, series_indices: list[int
     nonlinear_cost = 0.0 if is_linear else NONLINEAR_COST * len(series_indices)
     design_seconds = n_observations * n_columns**2 * SECONDS_PER_VALUE
     return design_seconds * (1.0 + nonlinear_cost) + SECONDS_PER_SERIES * len(series_indices)
+
+
+def constant_covariate_values(model: Prophet, panel: Panel) -> Floats:
+    """The value of each future covariate that is constant in a series, (series, columns), else NaN.
+
+    Also NaN for bounds, and for conditions that are always 1: their seasonality is estimated.
+    """
+    values = constant_values(panel)
+    conditions = {season.get("condition") for season in (model.seasonalities or {}).values()}
+    for index, name in enumerate(panel.series.columns.future):
+        if name in (model.cap, model.floor):
+            values[:, index] = np.nan
+        elif name in conditions:
+            values[:, index] = np.where(values[:, index] == 1.0, np.nan, values[:, index])
+    return values

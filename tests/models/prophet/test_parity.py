@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.models.additive.parity import CASES, forecast_of, frame_of
+from tests.models.prophet.parity import CASES, forecast_of, frame_of
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "prophet.json").read_text(encoding="utf-8"))["cases"]
 

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepforecast.core.state import LearnedState
+from deepforecast.core.additive import build_components
+from deepforecast.core.additive_options import check_changepoints, read_changepoints, refuse_outside
+from deepforecast.core.arrays import warn_constant_in_fit
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data.calendar import timestamps_at
-from deepforecast.data.components import REGRESSOR, SEASON, ComponentSpec, TimeFeatures
+from deepforecast.data.components import REGRESSOR, SEASON, ComponentSpec, TimeFeatures, is_active, is_flag
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.features import place_changepoints, scale_time
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import DataError, ParameterError, format_list, warn
-from deepforecast.models.additive._changepoints import check_changepoints, read_changepoints, refuse_outside
-from deepforecast.models.additive._scaling import is_active, is_flag
-from deepforecast.models.additive._specification import build_components
-from deepforecast.models.additive._time import place_changepoints, scale_time
-from deepforecast.models.neural._series_state import series_index
+from deepforecast.models.neural._series_state import series_index, window_columns
 
 if TYPE_CHECKING:
-    from deepforecast.models.additive.neural_prophet import NeuralProphet
+    from deepforecast.models.neural.neural_prophet import NeuralProphet
     from deepforecast.nn.neural_prophet import AdditiveSpec, Component
 
 EXAMPLE = TimeFeatures(
@@ -32,6 +32,8 @@ EXAMPLE = TimeFeatures(
 )  # fmt: skip
 """Time features for a network without a panel, for device checks."""
 
+LAGS_NAME = "ar"  # of the component of the lags
+LOCAL_COMPONENTS = ("trend", "seasons", "events", "regressors")  # choices of `local`
 ROUNDING = 1e-5  # relative rounding error of the sum of components in float32
 LOCAL_KINDS = {SEASON: "seasons", REGRESSOR: "regressors"}  # kind of a component: its name in `local`; others: "events"
 SINGLE_SERIES = "series"  # name of the static column if the panel has no id column
@@ -83,8 +85,6 @@ def _changepoint_times(model: NeuralProphet, panel: Panel, clock: Ints, per_day:
 
 def _check_local_names(model: NeuralProphet) -> None:
     """Raise `ParameterError` if `local` has unknown components."""
-    from deepforecast.models.additive.neural_prophet import LOCAL_COMPONENTS
-
     unknown = [name for name in model.local if name not in LOCAL_COMPONENTS]
     if unknown:
         raise ParameterError(
@@ -127,7 +127,6 @@ def network_spec(model: NeuralProphet, columns: WindowColumns | None) -> Additiv
     The columns of the past window are numeric covariates (future ones first), calendar features, and embeddings of
     categorical covariates (future ones first).
     """
-    from deepforecast.models.additive.neural_prophet import LAGS_NAME
     from deepforecast.nn.neural_prophet import AdditiveSpec
 
     if columns is None or columns.time_features is None:
@@ -236,3 +235,21 @@ def merge_level(components: dict[str, Floats]) -> dict[str, Floats]:
         largest = max(merged, key=lambda name: float(np.ptp(merged[name], axis=1).max()))
         return {**merged, largest: merged[largest] + remainder}
     return {**merged, "rest": remainder}
+
+
+def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> None:
+    """Warn of numeric regressors of NeuralProphet that were constant in fit and have other values in `future`.
+
+    These are the ones whose weights are all zero. `name` is that of the model in the message.
+    """
+    loc = window_columns(state.learned).loc
+    body = state.learned["network"].body
+    fit_values = np.full((len(state.series), len(future)), np.nan)
+    start = 0
+    for component in body.spec.components:
+        stop = start + component.columns.stop - component.columns.start
+        has_zero_weights = not body.weight[start:stop].any()
+        if component.name in future and future[component.name].categories is None and has_zero_weights:
+            fit_values[:, list(future).index(component.name)] = loc[component.name]
+        start = stop
+    warn_constant_in_fit(name, fit_values, future, state.series)
