@@ -29,7 +29,7 @@ from deepforecast.nn.mlp import MLP
 
 
 class ResetBeforeGRU(nn.GRU):
-    """GRU of Cho et al. (2014), with the weights, inputs and outputs of `nn.GRU` (batch_first).
+    """GRU of Cho et al. (2014), arXiv:1406.1078, with the weights, inputs and outputs of `nn.GRU` (batch_first).
 
     The reset gate is applied before the matrix product, n = tanh(W x + U (r * h) + b), and not
     after it as in torch, n = tanh(W x + r * (U h + b)).
@@ -97,6 +97,8 @@ class RecurrentOptions:
     Parameters
     ----------
     cell : {"lstm", "gru", "rnn"}, default "lstm"
+        LSTM (Hochreiter and Schmidhuber 1997, doi:10.1162/neco.1997.9.8.1735, with the forget gate
+        of Gers et al. 2000), GRU (Cho et al. 2014, arXiv:1406.1078) or Elman's RNN (1990).
     hidden_size : int, default 64
     n_layers : int, default 1
     bidirectional : bool, default False

@@ -204,7 +204,7 @@ class Additive(Score):
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Compute W_k k."""
+        """Compute W_k k, (batch, keys, key_dim) -> (batch, keys, hidden_size)."""
         return torch.as_tensor(self.key(keys))
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -242,7 +242,7 @@ class General(Score):
         self.weight = nn.Parameter(torch.eye(query_width, key_width))
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Compute W k."""
+        """Compute W k, (batch, keys, key_dim) -> (batch, keys, dim)."""
         return F.linear(keys, self.weight)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -296,7 +296,7 @@ class Gaussian(Score):
     """The negative squared distance -|q - k|^2 / 2."""
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Append -|k|^2 / 2 to each key, so that one matrix product gives the scores."""
+        """Append -|k|^2 / 2 to each key, (batch, keys, dim + 1), so that one product gives the scores."""
         return _append_half_square(keys)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:

@@ -72,7 +72,7 @@ class BinnedHead(Head):
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def encode(self, z: Tensor) -> Tensor:
-        """Return the bin index of each value, int64; an edge belongs to the bin above it."""
+        """Return the bin index of each value, int64 in the shape of `z`; an edge belongs to the bin above it."""
         return torch.bucketize(z, self.edges[1:-1].to(z.dtype), right=True)
 
     def log_probabilities(self, raw: Tensor) -> Tensor:
@@ -80,14 +80,14 @@ class BinnedHead(Head):
         return raw.log_softmax(-1)
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the cross-entropy, i.e. the negative log-probability of the target's bin."""
+        """Compute the cross-entropy -log P(bin of the target) of each step, (batch, horizon)."""
         codes = self.encode(target)
         return F.cross_entropy(
             raw.flatten(0, 1), codes.flatten(), reduction="none"
         ).view_as(target)
 
     def median(self, raw: Tensor) -> Tensor:
-        """Return the median, interpolated within its bin."""
+        """Return the median, interpolated within its bin, (..., n) -> (...)."""
         return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
 
     def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:

@@ -28,7 +28,7 @@ class CountHead(Head):
     """Base class of count distributions; `rate` is the mean of y without zero inflation."""
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-likelihood of y, with negative targets as 0."""
+        """Compute the negative log-likelihood of y, (batch, horizon), with negative targets as 0."""
         scale = as_float64(scaling.scale)
         parameters = as_float64(raw)
         y = as_float64(target).clamp_min(0) * scale
@@ -65,7 +65,10 @@ class CountHead(Head):
 
 @final
 class PoissonHead(CountHead):
-    """Poisson distribution: the variance equals the mean."""
+    """Poisson distribution: the variance equals the mean.
+
+    -log P(y) = rate - y log(rate) + log y!.
+    """
 
     name: ClassVar[str] = "poisson"
     out_features = 1
@@ -82,7 +85,11 @@ class PoissonHead(CountHead):
 
 @final
 class NegativeBinomialHead(CountHead):
-    """Negative binomial distribution with variance rate + dispersion * rate^2."""
+    """Negative binomial distribution with variance rate + dispersion * rate^2 (NB2).
+
+    P(y) = Gamma(y + r) / (y! Gamma(r)) (1 - q)^r q^y with r = 1 / dispersion and q = rate / (rate + r)
+    (Salinas et al. 2020, DeepAR, arXiv:1704.04110, section 3.1).
+    """
 
     name: ClassVar[str] = "negative_binomial"
     out_features = 2
@@ -99,7 +106,9 @@ class NegativeBinomialHead(CountHead):
 
 @final
 class ZeroInflatedNegativeBinomialHead(CountHead):
-    """Zero-inflated negative binomial distribution, for intermittent demand."""
+    """Zero-inflated negative binomial distribution, for intermittent demand (Lambert 1992,
+    doi:10.2307/1269547, with negative binomial counts).
+    """
 
     name: ClassVar[str] = "zero_inflated"
     out_features = 3

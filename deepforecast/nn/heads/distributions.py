@@ -32,7 +32,7 @@ class SymmetricHead(Head):
         return slice(0, 1)
 
     def median(self, raw: Tensor) -> Tensor:
-        """Return the location."""
+        """Return the location, (..., out_features) -> (...)."""
         return raw[..., 0]
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ class LocationScaleHead(Head):
 
     @abstractmethod
     def standard_quantile(self, p: Tensor) -> Tensor:
-        """Return quantiles of the standard distribution."""
+        """Return quantiles of the standard distribution, (..., N) -> (..., N)."""
 
     @abstractmethod
     def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
@@ -58,13 +58,16 @@ class LocationScaleHead(Head):
 
 @final
 class NormalHead(SymmetricHead, LocationScaleHead):
-    """Normal distribution with mean and standard deviation."""
+    """Normal distribution N(mu, sigma^2), mu = raw_0 and sigma = softplus(raw_1).
+
+    -log p(z) = (z - mu)^2 / (2 sigma^2) + log sigma + log(2 pi) / 2.
+    """
 
     name: ClassVar[str] = "normal"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density."""
+        """Compute the negative log-density of each step, (batch, horizon)."""
         loc, deviation = raw[..., 0], softplus_floor(raw[..., 1])
         return 0.5 * ((target - loc) / deviation).square() + deviation.log() + HALF_LOG_TWO_PI
 
@@ -80,15 +83,16 @@ class NormalHead(SymmetricHead, LocationScaleHead):
 
 @final
 class LaplaceHead(SymmetricHead, LocationScaleHead):
-    """Laplace distribution with median and mean absolute deviation; its tails are heavier than the
-    normal's.
+    """Laplace distribution with median mu = raw_0 and mean absolute deviation b = softplus(raw_1).
+
+    -log p(z) = |z - mu| / b + log(2 b). Its tails are heavier than the normal's.
     """
 
     name: ClassVar[str] = "laplace"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density."""
+        """Compute the negative log-density of each step, (batch, horizon)."""
         loc, scale = raw[..., 0], softplus_floor(raw[..., 1])
         return (target - loc).abs() / scale + scale.log() + math.log(2)
 
@@ -105,13 +109,18 @@ class LaplaceHead(SymmetricHead, LocationScaleHead):
 
 @final
 class StudentTHead(SymmetricHead):
-    """Student's t distribution with location, scale and more than 2 degrees of freedom."""
+    """Student's t distribution with location, scale and more than 2 degrees of freedom.
+
+    With mu = raw_0, sigma = softplus(raw_1), nu = 2 + softplus(raw_2) and e = (z - mu) / sigma,
+    -log p(z) = (nu + 1) / 2 log(1 + e^2 / nu) + log sigma + log(pi nu) / 2
+    - log Gamma((nu + 1) / 2) + log Gamma(nu / 2).
+    """
 
     name: ClassVar[str] = "student_t"
     out_features = 3
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density."""
+        """Compute the negative log-density of each step, (batch, horizon)."""
         loc = raw[..., 0]
         scale = softplus_floor(raw[..., 1])
         degrees_of_freedom = 2 + softplus_floor(raw[..., 2])
@@ -132,23 +141,24 @@ class StudentTHead(SymmetricHead):
 
 @final
 class LogNormalHead(LocationScaleHead):
-    """Log-normal distribution with mean and standard deviation of the logarithm.
+    """Log-normal distribution: log z has the mean mu = raw_0 and the standard deviation sigma.
 
-    Targets z below MIN_VALUE count as MIN_VALUE.
+    -log p(z) = (log z - mu)^2 / (2 sigma^2) + log sigma + log z + log(2 pi) / 2, with sigma =
+    softplus(raw_1); the mean is exp(mu + sigma^2 / 2), the median exp(mu). Targets z below MIN_VALUE count as MIN_VALUE.
     """
 
     name: ClassVar[str] = "lognormal"
     out_features = 2
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density."""
+        """Compute the negative log-density of each step, (batch, horizon)."""
         logarithm = target.clamp_min(MIN_VALUE).log()
         deviation = softplus_floor(raw[..., 1])
         log_kernel = 0.5 * ((logarithm - raw[..., 0]) / deviation).square()
         return log_kernel + deviation.log() + logarithm + HALF_LOG_TWO_PI
 
     def median(self, raw: Tensor) -> Tensor:
-        """Return exp(mean of the logarithm)."""
+        """Return exp(mu), (..., 2) -> (...)."""
         return raw[..., 0].exp()
 
     def _mean(self, raw: Tensor) -> Tensor:
@@ -228,7 +238,7 @@ class MixtureHead(Head):
         return log_weights.log_softmax(-1), means + self.initial_means.to(means.device), softplus_floor(deviations)
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
-        """Compute the negative log-density."""
+        """Compute the negative log-density of each step, (batch, horizon)."""
         log_weights, means, deviations = self.components(raw)
         squared_errors = 0.5 * ((target.unsqueeze(-1) - means) / deviations).square()
         return HALF_LOG_TWO_PI - (log_weights - squared_errors - deviations.log()).logsumexp(-1)
