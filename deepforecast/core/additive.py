@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
-from deepforecast.core.additive_options import (
+from deepforecast.core.component_options import (
     EVENT,
     REGRESSOR,
     SEASON,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from deepforecast.core.additive import build_components
-from deepforecast.core.additive_options import check_changepoints, read_changepoints, refuse_outside
 from deepforecast.core.arrays import warn_constant_in_fit
+from deepforecast.core.component_options import check_changepoints, read_changepoints, refuse_outside
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.calendar import timestamps_at
 from deepforecast.data.components import REGRESSOR, SEASON, ComponentSpec, TimeFeatures, is_active, is_flag

@@ -169,12 +169,12 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return EXAMPLE if panel is None else fit_time_features(self, panel)
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        from deepforecast.core.component_records import check_time_features
+        from deepforecast.core.time_feature_records import check_time_features
 
         check_time_features(record, future_names, self.country)
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        from deepforecast.models.neural._additive_initialization import initialize
+        from deepforecast.models.neural._linear_initialization import initialize
 
         initialize(self, network, panel, columns, scale)
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from deepforecast.core.additive_options import read_changepoints
+from deepforecast.core.component_options import read_changepoints
 from deepforecast.data.calendar import Timestamps, timestamps_at
 from deepforecast.data.components import (
     REGRESSOR,

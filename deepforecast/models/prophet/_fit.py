@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deepforecast.core.additive import build_components
-from deepforecast.core.additive_options import check_changepoints, refuse_outside
 from deepforecast.core.arrays import constant_values
+from deepforecast.core.component_options import check_changepoints, refuse_outside
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.state import LearnedState
 from deepforecast.data.calendar import timestamps_at

@@ -205,7 +205,7 @@ class Prophet(AdditiveForecaster):
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         """Check that arrays match the components, and that not too many steps have passed since the fit."""
-        from deepforecast.core.component_records import MAX_CLOCK, check_components
+        from deepforecast.core.time_feature_records import MAX_CLOCK, check_components
 
         columns = check_components(learned["parts"], None, self.country)
         check_floats(learned, ["coefficients", "centre", "unit"], (columns,))
