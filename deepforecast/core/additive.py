@@ -35,6 +35,10 @@ SEASONALITY = (
     "the default number if the history spans two periods and the observations are dense enough, else none"
 )
 
+DEFAULT_SEASONS = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
+"""Automatic seasonality: period in days, order, minimum span and maximum gap in days (0: any)."""
+STANDARDIZE_CODES: dict[Any, str] = {"auto": "auto", True: "yes", False: "no"}
+
 
 def _has_events(values: Mapping[str, Any]) -> bool:
     return bool(values["holidays"] is not None or values["events"])
@@ -152,12 +156,6 @@ class AdditiveForecaster(Forecaster):
         """Raise `DataError` if a condition of a seasonality has other values than 0 and 1."""
         super()._check_future(state, future)
         check_future_conditions(self, future)
-
-
-DEFAULT_SEASONS = {"yearly": (365.25, 10, 730.0, 0.0), "weekly": (7.0, 3, 14.0, 7.0), "daily": (1.0, 4, 2.0, 1.0)}
-"""Automatic seasonality: period in days, order, minimum span and maximum gap in days (0: any)."""
-
-STANDARDIZE_CODES: dict[Any, str] = {"auto": "auto", True: "yes", False: "no"}
 
 
 def build_components(model: AdditiveForecaster, panel: Panel) -> ComponentSpecs:

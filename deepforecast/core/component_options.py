@@ -16,6 +16,8 @@ from deepforecast.errors import DataError, ParameterError, ParameterTypeError, f
 
 MODES = ("additive", "multiplicative")
 
+UNITS = {86_400: "s", 86_400_000: "ms", 86_400_000_000: "us", 86_400_000_000_000: "ns"}  # by their number per day
+
 
 class Field(NamedTuple):
     """A key of a declaration: description of its value, validator, and whether it is required."""
@@ -243,9 +245,6 @@ def to_datetime64(date: Any, unit: str) -> np.datetime64:
         pass  # numpy also parses years and months
     converted: np.datetime64 = np.datetime64(str(date).replace(" ", "T")).astype(f"M8[{unit}]")
     return converted
-
-
-UNITS = {86_400: "s", 86_400_000: "ms", 86_400_000_000: "us", 86_400_000_000_000: "ns"}  # by their number per day
 
 
 def read_changepoints(changepoints: Sequence[Any], per_day: int) -> Ints:

@@ -23,6 +23,9 @@ Sampling = tuple[float, float]
 """Temperature and top-p of a categorical head, see `apply_temperature`."""
 DEFAULT_SAMPLING: Sampling = (1.0, 1.0)
 
+StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
+"""Function of state, previous value, future features and step index, as `AutoregressiveBody.step`."""
+
 
 def first_input(inputs: Inputs) -> Tensor:
     """Return the decoder's first input, the last observed value, (batch,)."""
@@ -184,10 +187,6 @@ def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tens
     order = torch.arange(values.shape[1], device=values.device).expand_as(values)
     last_observed = torch.where(observed > 0, order, torch.zeros_like(order)).cummax(1).values
     return values.gather(1, last_observed)
-
-
-StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
-"""Function of state, previous value, future features and step index, as `AutoregressiveBody.step`."""
 
 
 @dataclass(frozen=True)

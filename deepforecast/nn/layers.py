@@ -13,6 +13,13 @@ from torch.overrides import TorchFunctionMode
 
 from deepforecast.errors import ParameterError, format_value
 
+RANDOM_FUNCTIONS = frozenset({
+    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
+    "orthogonal_", "sparse_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_", "bernoulli_", "bernoulli",
+    "multinomial", "normal", "poisson", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like",
+})  # fmt: skip
+"""Functions of torch that take a generator."""
+
 
 def normalization(name: str | None, width: int) -> nn.Module:
     """Return the normalisation layer (..., width) -> (..., width) of this name; None: the identity.
@@ -176,14 +183,6 @@ def embedding_width(n_categories: int) -> int:
 def _embed_column(table: Tensor, codes: Tensor) -> Tensor:
     """Look up codes (batch, ...), with the mean of the table (categories, width) for code 0."""
     return F.embedding(codes, torch.cat([table.mean(0, keepdim=True), table]))
-
-
-RANDOM_FUNCTIONS = frozenset({
-    "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
-    "orthogonal_", "sparse_", "exponential_", "geometric_", "log_normal_", "cauchy_", "random_", "bernoulli_", "bernoulli",
-    "multinomial", "normal", "poisson", "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like",
-})  # fmt: skip
-"""Functions of torch that take a generator."""
 
 
 class SeededInit(TorchFunctionMode):

@@ -27,6 +27,14 @@ from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
 from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.mlp import MLP
 
+MIN_FUSED_SIZE = 6_000
+"""Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused
+sequence of length 1 than as a cell.
+
+Measured with hidden sizes 16, 64 and 128: one window takes 28, 29, 32 us as a cell and 78, 81, 102
+us fused; 256 windows take 84, 210, 569 us as a cell and 91, 148, 281 us fused.
+"""
+
 
 class ResetBeforeGRU(nn.GRU):
     """GRU of Cho et al. (2014), arXiv:1406.1078, with the weights, inputs and outputs of `nn.GRU` (batch_first).
@@ -80,14 +88,6 @@ LAYERS: dict[tuple[str, str], Callable[..., nn.RNNBase]] = {
     ("rnn", "after"): nn.RNN,
 }
 """Layers by the options `cell` and `reset`."""
-
-MIN_FUSED_SIZE = 6_000
-"""Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused
-sequence of length 1 than as a cell.
-
-Measured with hidden sizes 16, 64 and 128: one window takes 28, 29, 32 us as a cell and 78, 81, 102
-us fused; 256 windows take 84, 210, 569 us as a cell and 91, 148, 281 us fused.
-"""
 
 
 @dataclass(frozen=True)

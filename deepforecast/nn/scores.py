@@ -22,6 +22,11 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
+SCORES: dict[str, type[Score]] = {}
+"""Registered scores by name."""
+CHUNK_SIZE = 1 << 18
+"""Numbers per chunk (1 MB in float32)."""
+
 
 def dot(queries: Tensor, keys: Tensor) -> Tensor:
     """Compute q . k (Luong et al. 2015, arXiv:1508.04025): (batch, queries, dim), (batch, keys,
@@ -120,9 +125,6 @@ class Score(nn.Module):
         """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
-
-SCORES: dict[str, type[Score]] = {}
-"""Registered scores by name."""
 
 ScoreClass = TypeVar("ScoreClass", bound=type[Score])
 
@@ -318,10 +320,6 @@ def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
     return torch.baddbmm(
         -0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2)
     )
-
-
-CHUNK_SIZE = 1 << 18
-"""Numbers per chunk (1 MB in float32)."""
 
 
 def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:

@@ -27,6 +27,9 @@ from deepforecast.nn.body import (
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
+N_WAVELENGTHS = 8
+"""Number of wavelengths of the time encoding."""
+
 
 @dataclass(frozen=True)
 class ConvolutionalOptions:
@@ -70,10 +73,6 @@ class Convolutional(nn.Module):
             hidden = (hidden + F.glu(convolution(padded), dim=1)) * 0.5**0.5
         encoded: Tensor = hidden.transpose(1, 2)
         return encoded
-
-
-N_WAVELENGTHS = 8
-"""Number of wavelengths of the time encoding."""
 
 
 class RecurrentEncoder(nn.Module):

@@ -35,6 +35,10 @@ from deepforecast.errors import DataError
 if TYPE_CHECKING:
     from deepforecast.models.prophet.prophet import Prophet
 
+TREND_PRECISION = 0.04  # of the normal priors of rate and offset, sigma = 5 as in Prophet
+BLOCK = 250  # maximum number of series per job, so that jobs can run in parallel
+
+
 @dataclass(frozen=True)
 class Bounds:
     """Cap and floor at each row, in units of the data; 0 if there is none."""
@@ -147,9 +151,6 @@ def _covariate_columns(component: ComponentSpec, values: Floats) -> Floats:
     return np.asarray(values[:, None] == np.arange(len(component.names)), dtype=np.float64)
 
 
-TREND_PRECISION = 0.04  # of the normal priors of rate and offset, sigma = 5 as in Prophet
-
-
 @dataclass(frozen=True)
 class Design:
     """The design matrix of a series: trend, `features` and `hinges`, in this order.
@@ -255,9 +256,6 @@ def changepoint_times(model: Prophet, time: Floats, start: int, span: int, per_d
     if model.changepoints is None:
         return place_changepoints(time, model.n_changepoints, model.changepoint_range)
     return scale_time(read_changepoints(model.changepoints, per_day), start, span)
-
-
-BLOCK = 250  # maximum number of series per job, so that jobs can run in parallel
 
 
 @dataclass(frozen=True)

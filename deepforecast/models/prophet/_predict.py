@@ -20,6 +20,14 @@ from deepforecast.models.prophet._solver import DEGREES_OF_FREEDOM
 if TYPE_CHECKING:
     from deepforecast.models.prophet.prophet import Prophet
 
+N_SAMPLES = 1000  # paths for the intervals of a logistic trend, as in Prophet
+NOISE, CHANGE_COUNT, CHANGE_SCALE, CHANGE_SIGN, CHANGE_TIME = range(5)  # standard normal draws of a step
+DRAWS_PER_STEP = 5
+MAX_CHANGES_PER_STEP = 200  # slope changes; larger Poisson numbers are truncated
+BOUNDS_COMPONENT = "bounds"
+"""Name of the component with the effect of clipping to cap and floor."""
+
+
 @dataclass(frozen=True)
 class AdditiveForecast(Forecast):
     """Mean plus noise plus the effect of random changes of the slope; all arrays are (series, steps).
@@ -77,14 +85,6 @@ class SimulatedForecast(Forecast):
     def skip_steps(self, steps: int) -> SimulatedForecast:
         """The forecast without its first `steps`."""
         return SimulatedForecast(self.mean[:, steps:], self.paths[:, :, steps:])
-
-
-N_SAMPLES = 1000  # paths for the intervals of a logistic trend, as in Prophet
-NOISE, CHANGE_COUNT, CHANGE_SCALE, CHANGE_SIGN, CHANGE_TIME = range(5)  # standard normal draws of a step
-DRAWS_PER_STEP = 5
-MAX_CHANGES_PER_STEP = 200  # slope changes; larger Poisson numbers are truncated
-BOUNDS_COMPONENT = "bounds"
-"""Name of the component with the effect of clipping to cap and floor."""
 
 
 def forecast(model: Prophet, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:

@@ -19,6 +19,7 @@ from deepforecast.models.prophet._design_matrix import Bounds, bounds, component
 if TYPE_CHECKING:
     from deepforecast.models.prophet.prophet import Prophet
 
+
 @dataclass(frozen=True)
 class RowComponents:
     """Components at rows, arrays (rows,) in units of the data.

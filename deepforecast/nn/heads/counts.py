@@ -23,6 +23,9 @@ from deepforecast.nn.scaling import Scale
 
 MIN_RATE = 1e-100  # in units of y, for windows of zeros only, whose scale is 0
 
+MAX_ITERATIONS = 64  # about six Newton steps are typical, more if steps are replaced by bisections
+MAX_DEVIATIONS = 45.0  # upper bound of a root, in standard deviations above its approximate mean
+
 
 class CountHead(Head):
     """Base class of count distributions; `rate` is the mean of y without zero inflation."""
@@ -180,11 +183,6 @@ def _approximate_quantiles(
     skewness = (1 + 2 * dispersion * rate) / deviation
     normal_quantile = np.clip(ndtri(p), -40, 40)
     return np.asarray(rate + deviation * (normal_quantile + skewness * (normal_quantile**2 - 1) / 6))
-
-
-MAX_ITERATIONS = 64  # about six Newton steps are typical, more if steps are replaced by bisections
-
-MAX_DEVIATIONS = 45.0  # upper bound of a root, in standard deviations above its approximate mean
 
 
 @final

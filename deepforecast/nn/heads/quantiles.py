@@ -20,6 +20,9 @@ from deepforecast.nn.scaling import Scale
 
 DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
+N_TRAINING_PROBABILITIES = 4  # per step in training, one from each quarter of (0, 1)
+N_KNOTS = 201  # grid from 0 to 1 in forecasts, linearly interpolated
+
 
 @final
 class QuantileHead(Head):
@@ -116,10 +119,6 @@ def _step_matrix(levels: Tensor, median_index: int) -> Tensor:
     below = (index[:, None] < median_index) & (index[None, :] <= index[:, None])
     row_spacing = torch.cat([spacing[:median_index], spacing.new_zeros(1), spacing[median_index:]])
     return above * row_spacing[:, None] - below * row_spacing[:, None]
-
-
-N_TRAINING_PROBABILITIES = 4  # per step in training, one from each quarter of (0, 1)
-N_KNOTS = 201  # grid from 0 to 1 in forecasts, linearly interpolated
 
 
 @final
