@@ -8,8 +8,8 @@ value in NLinear.
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn import functional
 
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.body import DirectBody
@@ -80,11 +80,11 @@ class DLinearBody(DirectBody):
         y = inputs.y
         if y.shape[0] == 1:  # merging the maps costs more than it saves for a single window
             smooth = y @ self.average.T
-            window = F.linear(smooth, trend) + F.linear(
+            window = functional.linear(smooth, trend) + functional.linear(
                 y - smooth, remainder, self.remainder.bias
             )
         else:
-            window = F.linear(
+            window = functional.linear(
                 y, torch.addmm(remainder, trend - remainder, self.average), self.remainder.bias
             )
         return self.covariates.add_effects(window.view(-1, *self.shape), inputs)
