@@ -54,7 +54,7 @@ def report(table: pd.DataFrame) -> str:
         "",
         "`deepforecast` and `prophet`: minus the log posterior without constants (lower is better); `difference %`: largest",
         "difference of the forecasts relative to their mean size; `interval width`: mean width of the 80 % interval divided by",
-        "that of prophet; `s`: CPU seconds of fit and predict. The cases are those of tests/models/additive/parity.py. In",
+        "that of prophet; `s`: CPU seconds of fit and predict. The cases are those of tests/models/prophet/parity.py. In",
         "air_logistic the optimiser of prophet ends before the maximum.",
         "",
         "| " + " | ".join(table.columns) + " |",
@@ -72,7 +72,7 @@ def peer_python() -> Path:
 
 
 def load_cases(folder: Path) -> list[dict[str, Any]]:
-    from tests.models.additive.parity import CASES, frame_of
+    from tests.models.prophet.parity import CASES, frame_of
 
     loaded = []
     for name, case in CASES.items():
@@ -92,7 +92,7 @@ def load_cases(folder: Path) -> list[dict[str, Any]]:
 def compare(loaded: dict[str, Any], peer_results: dict[str, Any]) -> dict[str, Any]:
     import time
 
-    from tests.models.additive.parity import forecast_of, objective
+    from tests.models.prophet.parity import forecast_of, objective
 
     case = loaded["case"]
     model, forecast = forecast_of(case, loaded["frame"], loaded["future"])

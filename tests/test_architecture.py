@@ -23,7 +23,7 @@ FILE_LINES, FUNCTION_LINES, PARAMETERS = 440, 50, 8
 # Functions users call with models or a frame first, whose other options are keyword-only: about ten are allowed.
 WIDE = {"cross_validate", "compare", "score", "decompose", "tune"}
 WIDE_PARAMETERS = 16
-TORCH_ROOMS = ("nn/", "training/", "models/neural/", "models/additive/")
+TORCH_ROOMS = ("nn/", "training/", "models/neural/")
 TORCH = {"torch", "pytorch_lightning", "lightning", "torchmetrics"}
 HEAVY = [
     *("pandas", "torch", "pytorch_lightning", "lightning", "statsmodels", "sklearn", "optuna", "matplotlib", "plotly"),
@@ -99,6 +99,9 @@ def toy_package(folder: Path) -> Path:
     for package in packages:
         (folder / "deepforecast" / package).mkdir(parents=True)
         (folder / "deepforecast" / package / "__init__.py").write_text("")
+    for family in ("baselines", "neural", "prophet"):
+        (folder / "deepforecast" / "models" / family).mkdir()
+        (folder / "deepforecast" / "models" / family / "__init__.py").write_text("")
     (folder / "deepforecast" / "__init__.py").write_text("")
     return folder / "deepforecast"
 
@@ -106,7 +109,7 @@ def toy_package(folder: Path) -> Path:
 def test_packages_import_downwards_only() -> None:
     verdict = lint_imports(ROOT)
     assert verdict.returncode == 0, verdict.stdout + verdict.stderr
-    assert "1 kept, 0 broken" in verdict.stdout
+    assert "2 kept, 0 broken" in verdict.stdout
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,11 @@ def test_packages_import_downwards_only() -> None:
         ("data", "import deepforecast.core", 1),
         ("datasets", "import deepforecast.plotting", 1),
         ("core", "def late():\n    from deepforecast import models\n", 1),
+        ("models/neural", "import deepforecast.core", 0),
+        ("models/neural", "import deepforecast.models.prophet", 1),
+        ("models/neural", "def late():\n    from deepforecast.models import prophet\n", 1),
     ],
-    ids=["down", "up", "sideways", "up, inside a function"],
+    ids=["down", "up", "sideways", "up, inside a function", "family, down", "another family", "another family, inside a function"],
 )
 def test_the_contract_tells_up_from_down(tmp_path: Path, package: str, line: str, status: int) -> None:
     (toy_package(tmp_path) / package / "__init__.py").write_text(line)

@@ -23,10 +23,10 @@ CALLS = {  # family and call -> model, parameters, most functions, most files
     "statistical predict": ("AutoETS", {}, 38, 20),
     "regression fit": ("LightGBM", {}, 229, 46),
     "regression predict": ("LightGBM", {}, 80, 26),
-    "additive fit": ("Prophet", {}, 104, 36),
-    "additive predict": ("Prophet", {}, 54, 22),
-    "neural fit": ("LSTM", LIGHT, 231, 60),
-    "neural predict": ("LSTM", LIGHT, 71, 27),
+    "prophet fit": ("Prophet", {}, 104, 26),
+    "prophet predict": ("Prophet", {}, 48, 17),
+    "neural fit": ("LSTM", LIGHT, 229, 51),
+    "neural predict": ("LSTM", LIGHT, 69, 26),
 }
 
 

@@ -22,8 +22,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from deepforecast import SeasonalNaive, Transformer, compare, datasets, plot
+from deepforecast.nn.layers import normalization
 from deepforecast.nn.multihead import AttentionMask, KeyValueProjection, SelfAttention
-from deepforecast.nn.normalization import normalization
 from deepforecast.nn.positions import sinusoidal_encoding
 from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, LayerOptions
 
@@ -497,7 +497,7 @@ print("smallest width:", smallest)
 #
 # - `Transformer`, `Transformer.beam_search`, `Transformer.simulate`, `Transformer.explain`, `plot`, `datasets`
 # - `nn.multihead.SelfAttention`, `nn.multihead.CrossAttention`, `nn.positions.sinusoidal_encoding`,
-#   `nn.normalization.normalization`
+#   `nn.layers.normalization`
 # - `nn.transformer.Encoder`, `nn.transformer.Decoder`, `nn.transformer.LayerOptions`
 #
 # To read on: Vaswani et al. (2017), *Attention is all you need*; Xiong et al. (2020), *On layer normalization in the

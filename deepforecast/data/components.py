@@ -105,6 +105,23 @@ def _component_columns(component: ComponentSpec, timestamps: Timestamps, country
     return np.stack(columns, axis=-1, dtype=np.float64)
 
 
+def is_active(component: ComponentSpec, clock: Ints, per_day: int) -> bool:
+    """Whether a component is used: always, unless it is an automatic seasonality.
+
+    Then the history must span `min_span` days and have two rows less than `max_gap` days apart.
+    `clock`: sorted times of the rows, in units of which a day has `per_day`.
+    """
+    if component.when != AUTO:
+        return True
+    is_dense = component.max_gap == 0.0 or np.diff(clock).min() < component.max_gap * per_day
+    return bool(is_dense and clock[-1] - clock[0] >= component.min_span * per_day)
+
+
+def is_flag(values: Floats) -> bool:
+    """Whether the values are a 0/1 indicator with both values."""
+    return bool(values.min() == 0.0 and values.max() == 1.0 and ((values == 0.0) | (values == 1.0)).all())
+
+
 @dataclass(frozen=True)
 class TimeFeatures:
     """The time features of a fitted model.

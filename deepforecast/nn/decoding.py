@@ -1,14 +1,19 @@
-"""Decoding of autoregressive bodies: teacher forcing, greedy decoding and ancestral sampling."""
+"""Decoding of autoregressive bodies: teacher forcing, greedy decoding, ancestral sampling and beam search."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from deepforecast.errors import ParameterError
 from deepforecast.nn.batch import Inputs
-from deepforecast.nn.body import repeat_paths, stack_steps
+from deepforecast.nn.body import DirectBody, State, repeat_paths, select_paths, stack_steps
+from deepforecast.nn.devices import as_float64, place
+from deepforecast.nn.heads.bins import BinnedHead
 from deepforecast.nn.scaling import Scale, last_observed
 
 if TYPE_CHECKING:
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
 Sampling = tuple[float, float]
 """Temperature and top-p of a categorical head, see `apply_temperature`."""
 DEFAULT_SAMPLING: Sampling = (1.0, 1.0)
+
+StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
+"""Function of state, previous value, future features and step index, as `AutoregressiveBody.step`."""
 
 
 def first_input(inputs: Inputs) -> Tensor:
@@ -179,3 +187,106 @@ def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tens
     order = torch.arange(values.shape[1], device=values.device).expand_as(values)
     last_observed = torch.where(observed > 0, order, torch.zeros_like(order)).cummax(1).values
     return values.gather(1, last_observed)
+
+
+@dataclass(frozen=True)
+class Beams:
+    """The paths found, sorted by descending probability; at most `width` of them."""
+
+    values: Tensor  # (series, width, steps) in units of z: bin centers
+    log_probability: Tensor  # (series, width) float64
+    origin: Tensor  # (series, width) int64: index of the window that each path starts from
+
+
+def beam_search(
+    network: ForecastNetwork,
+    inputs: Inputs,
+    width: int,
+    steps: int,
+    initial_log_probability: Tensor | None = None,
+) -> Beams:
+    """Find the most probable paths of the next `steps` by beam search.
+
+    At each step the `width` most probable continuations of the current paths are kept. The result
+    is exact if `width` is at least the number of possible paths, and for direct bodies, whose steps
+    are independent, with any width.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+        Its head must be a `BinnedHead`.
+    inputs : Inputs
+    width : int
+        Beam width.
+    steps : int
+        Number of steps.
+    initial_log_probability : Tensor of shape (series, m), optional
+        Log-probabilities of m initial paths per series, which are continued. There is then one window
+        per path, with the paths of a series next to each other. None: one window per series.
+
+    Returns
+    -------
+    Beams
+
+    Raises
+    ------
+    ParameterError
+        If the head is not categorical.
+    """
+    head = network.head
+    if not isinstance(head, BinnedHead):
+        raise ParameterError(
+            f"Beam search requires head='bins', got {head.name!r}.",
+            hint="Set head='bins'."
+        )
+    log_probability = (
+        place(torch.zeros(len(inputs.y), 1, dtype=torch.float64), inputs.y.device)
+        if initial_log_probability is None
+        else initial_log_probability
+    )
+    n_series, n_paths = log_probability.shape
+    state, advance, n_shared = _initial_search(network, inputs)
+    if n_paths > 1:  # each path has a window of its own, whose tensors follow the path
+        n_shared = 0
+    device = inputs.y.device
+    origin = torch.arange(n_series * n_paths, device=device).view(n_series, n_paths)
+    series_index = torch.arange(n_series, device=device).unsqueeze(1)
+    bin_centers = head.values()
+    previous = first_input(inputs)
+    future = inputs.future_features[::n_paths]  # equal for all paths of a series
+    values = previous.new_zeros(n_series, n_paths, 0)
+    for step in range(steps):
+        n_paths = log_probability.shape[1]
+        raw, state = advance(state, previous, future[:, step].repeat_interleave(n_paths, 0), step)
+        candidates = log_probability.unsqueeze(-1) + head.log_probabilities(as_float64(raw)).to(
+            log_probability.device
+        ).view(n_series, n_paths, -1)
+        log_probability, flat_index = candidates.flatten(1).topk(
+            min(width, n_paths * head.n), dim=1
+        )
+        flat_index = flat_index.to(device)
+        parent = flat_index // head.n  # path that is continued
+        code = flat_index % head.n  # bin of its next value
+        state = select_paths(state, n_shared, (series_index * n_paths + parent).flatten())
+        previous = bin_centers[code.flatten()]
+        prefixes = values.gather(1, parent.unsqueeze(-1).expand(-1, -1, step))
+        values = torch.cat([prefixes, previous.view(n_series, -1, 1)], dim=-1)
+        origin = origin.gather(1, parent)
+    return Beams(values, log_probability, origin)
+
+
+def _initial_search(network: ForecastNetwork, inputs: Inputs) -> tuple[State, StepFunction, int]:
+    """Return an initial state, a step function, and the number of tensors of the state that paths share.
+
+    The state of a direct body is its output for all steps, from which the step function selects one.
+    """
+    if not isinstance(network.body, DirectBody):
+        return network.initial_state(inputs), network.step, network.body.shared_state
+
+    def select_step(
+        state: State, previous: Tensor, future: Tensor, step_index: int
+    ) -> tuple[Tensor, State]:
+        raw = state[0][:, step_index]
+        return raw.repeat_interleave(previous.shape[0] // raw.shape[0], 0), state
+
+    return (network.features(inputs),), select_step, 1

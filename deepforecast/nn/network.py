@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Batch, Inputs, InputSizes
 from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
-from deepforecast.nn.embeddings import CategoryEmbedding
-from deepforecast.nn.registry import Head
+from deepforecast.nn.heads.registry import Head
+from deepforecast.nn.layers import CategoryEmbedding
 from deepforecast.nn.scaling import Scale, scale_window
 
 
@@ -58,7 +58,7 @@ class ForecastNetwork(nn.Module):
         self.level_ratio: Tensor | None
         # Estimated from the training panel, see `scale_window`.
         self.register_buffer("level_ratio", torch.ones(1) if scaler == "level" else None)
-        # RevIN: factor and offset.
+        # RevIN (Kim et al. 2022, https://openreview.net/forum?id=cGDAkQo1C0p): factor and offset.
         self.affine = nn.Parameter(torch.tensor([1.0, 0.0])) if scaler == "revin" else None
 
     @property
@@ -104,7 +104,10 @@ class ForecastNetwork(nn.Module):
         return Inputs(z, observed, past, future, static, batch.static_codes, scaling.level), scaling
 
     def features(self, inputs: Inputs) -> Tensor:
-        """Return the raw output of all steps; autoregressive bodies are decoded greedily."""
+        """Return the raw output of all steps, (batch, horizon, out_features).
+
+        Autoregressive bodies are decoded greedily.
+        """
         if isinstance(self.body, DirectBody):
             raw = self.body.features(inputs)
             return self._restore_location(
@@ -128,7 +131,7 @@ class ForecastNetwork(nn.Module):
         return self._restore_location(raw, raw), state
 
     def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Tensor:
-        """Compute the mean loss over the observed targets, plus the penalty of the body in
+        """Compute the mean loss over the observed targets, a scalar, plus the penalty of the body in
         training. Windows with scale 0 (constant) do not count.
 
         Parameters

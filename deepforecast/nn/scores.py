@@ -3,33 +3,29 @@
 Shapes: queries (batch, queries, dim), keys (batch, keys, key_dim), scores (batch, queries, keys).
 `Score.prepare_keys` computes what depends on the keys alone once per window, for all decoder steps
 and sample paths.
+
+The tanh of the additive score has one number per window, query, key and hidden unit: stored for the
+gradient, 256 windows of 168 time steps, 24 queries and 64 units would take 260 MB. `additive`
+computes it in chunks that fit into the cache, and again in the backward pass (activation
+checkpointing).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn import functional
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
-from deepforecast.nn.additive_score import additive
 
-__all__ = [
-    "SCORES",
-    "Score",
-    "additive",
-    "cosine",
-    "dot",
-    "gaussian",
-    "general",
-    "location",
-    "scaled_dot",
-    "score",
-]
+SCORES: dict[str, type[Score]] = {}
+"""Registered scores by name."""
+CHUNK_SIZE = 1 << 18
+"""Numbers per chunk (1 MB in float32)."""
 
 
 def dot(queries: Tensor, keys: Tensor) -> Tensor:
@@ -50,21 +46,21 @@ def general(queries: Tensor, keys: Tensor, weight: Tensor) -> Tensor:
     """Compute q . (W k) with W of shape (dim, key_dim), also called multiplicative attention (Luong
     et al. 2015).
     """
-    return dot(queries, functional.linear(keys, weight))
+    return dot(queries, F.linear(keys, weight))
 
 
 def location(queries: Tensor, weight: Tensor) -> Tensor:
     """Compute W q with one row of W (keys, dim) per time step (Luong et al. 2015); the score does not
     depend on the keys.
     """
-    return functional.linear(queries, weight)
+    return F.linear(queries, weight)
 
 
 def cosine(queries: Tensor, keys: Tensor) -> Tensor:
     """Compute the cosine similarity q . k / (|q| |k|) (Graves, Wayne, Danihelka 2014,
     arXiv:1410.5401).
     """
-    return dot(functional.normalize(queries, dim=-1), functional.normalize(keys, dim=-1))
+    return dot(F.normalize(queries, dim=-1), F.normalize(keys, dim=-1))
 
 
 def gaussian(queries: Tensor, keys: Tensor) -> Tensor:
@@ -129,9 +125,6 @@ class Score(nn.Module):
         """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
-
-SCORES: dict[str, type[Score]] = {}
-"""Registered scores by name."""
 
 ScoreClass = TypeVar("ScoreClass", bound=type[Score])
 
@@ -213,7 +206,7 @@ class Additive(Score):
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Compute W_k k."""
+        """Compute W_k k, (batch, keys, key_dim) -> (batch, keys, hidden_size)."""
         return torch.as_tensor(self.key(keys))
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -251,8 +244,8 @@ class General(Score):
         self.weight = nn.Parameter(torch.eye(query_width, key_width))
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Compute W k."""
-        return functional.linear(keys, self.weight)
+        """Compute W k, (batch, keys, key_dim) -> (batch, keys, dim)."""
+        return F.linear(keys, self.weight)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Compute q . keys, with keys from `prepare_keys`."""
@@ -293,11 +286,11 @@ class Cosine(Score):
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
         """Normalise the keys to length 1."""
-        return functional.normalize(keys, dim=-1)
+        return F.normalize(keys, dim=-1)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         """See `cosine`."""
-        return dot(functional.normalize(queries, dim=-1), keys)
+        return dot(F.normalize(queries, dim=-1), keys)
 
 
 @score("gaussian")
@@ -305,7 +298,7 @@ class Gaussian(Score):
     """The negative squared distance -|q - k|^2 / 2."""
 
     def prepare_keys(self, keys: Tensor) -> Tensor:
-        """Append -|k|^2 / 2 to each key, so that one matrix product gives the scores."""
+        """Append -|k|^2 / 2 to each key, (batch, keys, dim + 1), so that one product gives the scores."""
         return _append_half_square(keys)
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
@@ -323,7 +316,86 @@ def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
 
     The first two terms are one product with the queries [q, 1].
     """
-    extended_queries = functional.pad(queries, (0, 1), value=1.0)
+    extended_queries = F.pad(queries, (0, 1), value=1.0)
     return torch.baddbmm(
         -0.5 * queries.square().sum(-1, keepdim=True), extended_queries, keys.transpose(1, 2)
     )
+
+
+def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+    """Compute v . tanh(q + k) for all pairs of queries and keys (Bahdanau et al. 2015).
+
+    Parameters
+    ----------
+    queries : Tensor of shape (batch, queries, dim)
+        Queries after their linear map, W_q q.
+    keys : Tensor of shape (batch, keys, dim)
+        Keys after their linear map, W_k k.
+    direction : Tensor of shape (dim,)
+        The vector v.
+
+    Returns
+    -------
+    Tensor of shape (batch, queries, keys)
+
+    Examples
+    --------
+    >>> additive(torch.zeros(1, 1, 2), torch.tensor([[[0.0, 0.0], [9.0, 9.0]]]), torch.ones(2)).round().tolist()
+    [[[0.0, 2.0]]]
+    """
+    if not torch.is_grad_enabled():
+        return _forward(queries, keys, direction)
+    # A single query needs little memory, and torch's autograd is twice as fast.
+    if queries.shape[1] == 1:
+        return torch.matmul(torch.tanh(queries + keys), direction).unsqueeze(1)
+    return AdditiveScoreFunction.apply(queries, keys, direction)  # type: ignore[no-any-return, no-untyped-call]
+
+
+class AdditiveScoreFunction(torch.autograd.Function):
+    """The additive score with a gradient written by hand, which recomputes the tanh."""
+
+    @staticmethod
+    def forward(context: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+        """Compute the scores chunk by chunk."""
+        context.save_for_backward(queries, keys, direction)
+        return _forward(queries, keys, direction)
+
+    @staticmethod
+    def backward(context: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Compute the gradients with respect to queries, keys and direction.
+
+        With t = tanh(q + k) and the upstream gradient g: dL/dv = sum of g t; dL/dq and dL/dk are
+        the sums of g v (1 - t^2) over keys and queries.
+        """
+        queries, keys, direction = context.saved_tensors
+        gradient = upstream[0]
+        query_gradients: list[Tensor] = []
+        key_gradients: list[Tensor] = []
+        direction_gradient = torch.zeros_like(direction)
+        for chunk in _chunks(queries, keys):
+            activations = (queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_()
+            weighted_gradient = gradient[chunk].unsqueeze(-1)
+            direction_gradient += torch.mv(
+                activations.flatten(0, 2).t(), gradient[chunk].reshape(-1)
+            )
+            derivative = activations.square_().neg_().add_(1).mul_(weighted_gradient)  # g (1 - t^2)
+            query_gradients.append(derivative.sum(2) * direction)
+            key_gradients.append(derivative.sum(1) * direction)
+        return torch.cat(query_gradients), torch.cat(key_gradients), direction_gradient
+
+
+def _forward(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+    """Compute the scores (batch, queries, keys) chunk by chunk, without a graph for gradients."""
+    scores = [
+        torch.matmul((queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_(), direction)
+        for chunk in _chunks(queries, keys)
+    ]
+    return scores[0] if len(scores) == 1 else torch.cat(scores)
+
+
+def _chunks(queries: Tensor, keys: Tensor) -> list[slice]:
+    """Return slices of windows whose tanh has at most about `CHUNK_SIZE` numbers, at least one slice."""
+    n_windows, n_queries, width = queries.shape
+    chunk_length = max(CHUNK_SIZE // max(n_queries * keys.shape[1] * width, 1), 1)
+    chunks = [slice(begin, begin + chunk_length) for begin in range(0, n_windows, chunk_length)]
+    return chunks or [slice(0, 0)]

@@ -15,9 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.nn.dropout import Dropout
+from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
-from deepforecast.nn.normalization import normalization
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 
@@ -74,7 +73,7 @@ class ResidualLayer(nn.Module):
         self.drop = Dropout(options.dropout)
 
     def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm)."""
+        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), (..., d_model) -> (..., d_model)."""
         norm = self.norms[index]
         hidden = function(norm(inputs) if self.norm_first else inputs)
         hidden = inputs + (self.drop(hidden) if self.training else hidden)

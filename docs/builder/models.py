@@ -18,7 +18,7 @@ from deepforecast.core.params import Param, declared_params
 FAMILIES = {
     "baselines": "Baselines",
     "statistical": "Classical models",
-    "additive": "Additive models",
+    "prophet": "Prophet",
     "regression": "Regression on features",
     "neural": "Neural networks",
     "combine": "Wrappers of models",

@@ -93,12 +93,14 @@ def network_blocks() -> str:
     """Return the entries of all public functions and classes of `deepforecast.nn`."""
     package = import_module("deepforecast.nn")
     sections = []
-    for module_info in pkgutil.iter_modules(package.__path__):
-        module = import_module(f"deepforecast.nn.{module_info.name}")
-        sections.append(f"## nn.{module_info.name} {{ #nn.{module_info.name} }}\n\n{markdown(module.__doc__)}")
+    for module_info in pkgutil.walk_packages(package.__path__, "deepforecast.nn."):
+        if module_info.ispkg:
+            continue
+        module, short_name = import_module(module_info.name), module_info.name.removeprefix("deepforecast.nn.")
+        sections.append(f"## nn.{short_name} {{ #nn.{short_name} }}\n\n{markdown(module.__doc__)}")
         for name, member in vars(module).items():
             if not name.startswith("_") and getattr(member, "__module__", "") == module.__name__:
-                sections.append(entry(f"{module_info.name}.{name}", member, level=3))
+                sections.append(entry(f"{short_name}.{name}", member, level=3))
     return "\n\n".join(sections)
 
 

@@ -33,6 +33,10 @@ def test_every_public_function_of_a_package_has_its_place(package: str, prefix: 
     assert functions <= set(reference.places())
 
 
+def test_modules_of_networks_and_heads_have_their_place() -> None:
+    assert {"nn.heads.base.Head", "nn.attention.Attention"} <= set(reference.places())
+
+
 def test_a_public_name_without_a_place_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "GROUPS", tuple(group for group in reference.GROUPS if group.path != "tuning"))
     assert reference.unplaced() == ["TuningOptions", "TuningResult", "tune"]

@@ -1,4 +1,4 @@
-"""Where tensors are placed on devices with and without float64, and what a simulated device refuses."""
+"""Where tensors are placed on devices with and without float64."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from deepforecast.models.neural._simulated_device import DEVICE, simulated_device
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.devices import as_float64, has_float64, place, without_float64
 from deepforecast.nn.scaling import SCALER_FUNCTIONS, scale_window
-from deepforecast.nn.simulated_device import DEVICE, DeviceMismatchError, SimulatedTensor, simulated_device
 
 FLOAT64_FIELDS = ("y", "loc", "scale", "target")
 
@@ -61,27 +61,3 @@ def test_the_cpu_without_float64_takes_the_same_path() -> None:
         assert not has_float64(torch.device("cpu"))
         assert place(torch.ones(1).double(), torch.device("cpu")).dtype is torch.float64
     assert has_float64(torch.device("cpu"))
-
-
-def test_a_simulated_device_refuses_what_a_device_refuses() -> None:
-    with simulated_device() as device:
-        on_device = torch.arange(6.0, device=device).view(2, 3)
-        with pytest.raises(DeviceMismatchError, match="'add' must be on one device"):
-            on_device + torch.ones(3)
-        with pytest.raises(DeviceMismatchError):
-            torch.nn.functional.linear(on_device, torch.ones(4, 3))
-        with pytest.raises((TypeError, RuntimeError)):
-            on_device.numpy()
-        with simulated_device(float64=False), pytest.raises(DeviceMismatchError, match="no float64"):
-            on_device.double()
-
-
-def test_a_simulated_device_computes_what_the_cpu_does() -> None:
-    with simulated_device() as device:
-        weight = torch.arange(6.0).view(2, 3).to(device).requires_grad_()
-        ((weight @ torch.tensor([1.0, 2.0, 3.0], device=device)) * torch.tensor(2.0)).sum().backward()
-        assert isinstance(weight.grad, SimulatedTensor)
-        assert weight.grad.cpu().tolist() == [[2, 4, 6], [2, 4, 6]]
-        assert weight.detach()[torch.tensor([1])].cpu().tolist() == [[3, 4, 5]]
-        assert weight.detach().clone().transpose_(0, 1).shape == (3, 2)
-        assert float(weight.detach().sum()) == 15

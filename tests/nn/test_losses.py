@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from deepforecast.nn.heads.registry import make_head
 from deepforecast.nn.losses import LOSSES, pinball
-from deepforecast.nn.registry import make_head
 from deepforecast.nn.scaling import Scale
 from tests.nn.scales import scale
 

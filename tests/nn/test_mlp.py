@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from deepforecast.nn.dropout import Dropout
+from deepforecast.nn.layers import Dropout
 from deepforecast.nn.mlp import ACTIVATIONS, MLP, MLPBody, covariates_width, flatten_covariates
 from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, seeded, some_inputs
 

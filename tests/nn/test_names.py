@@ -7,8 +7,8 @@ from typing import get_args
 import pytest
 
 from deepforecast.nn import names
+from deepforecast.nn.heads.registry import HEADS
 from deepforecast.nn.losses import LOSSES
-from deepforecast.nn.registry import HEADS
 from deepforecast.nn.scaling import SCALER_FUNCTIONS
 from deepforecast.nn.scores import SCORES
 

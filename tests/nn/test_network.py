@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from deepforecast.nn.batch import Batch, Inputs, InputSizes
 from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
 from deepforecast.nn.decoding import decode_greedy, decode_samples, decode_teacher_forced
+from deepforecast.nn.heads.registry import Head, make_head
 from deepforecast.nn.network import ForecastNetwork
-from deepforecast.nn.registry import Head, make_head
 
 L, H = 6, 3
 

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.body import DirectBody
-from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
-from deepforecast.nn.recurrent_direct import RecurrentDirect, lagged_states, readout_lag
+from deepforecast.nn.recurrent import Recurrent, RecurrentDirect, RecurrentOptions, lagged_states, readout_lag
 from tests.nn.bodies import FULL, keeps_the_rules, seeded, shuffled, some_inputs
 
 SMALL = RecurrentOptions(hidden_size=6)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from deepforecast.errors import ParameterError, ParameterTypeError
-from deepforecast.nn import additive_score, scores
+from deepforecast.nn import scores
 from deepforecast.nn.scores import SCORES, Score
 from tests.nn.bodies import NothingOnTheCPU, seeded
 
@@ -51,7 +51,7 @@ def test_every_score_there_is_has_a_loop() -> None:
 @pytest.mark.parametrize("asking", [1, ASKING])
 @pytest.mark.parametrize("name", list(LOOPS))
 def test_a_score_is_its_plain_loop(name: str, asking: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(additive_score, "CHUNK_SIZE", 2 * ASKING * ROWS * QUERY)  # two windows, then one
+    monkeypatch.setattr(scores, "CHUNK_SIZE", 2 * ASKING * ROWS * QUERY)  # two windows, then one
     one, queries, keys = made(name)
     queries = queries[:, :asking].detach().requires_grad_()
     weights = torch.randn(WINDOWS, asking, ROWS, generator=torch.Generator().manual_seed(2), dtype=torch.float64)

@@ -13,11 +13,9 @@ from torch import Tensor
 from deepforecast.nn.attention import AttentionOptions
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.body import AutoregressiveBody, repeat_paths, select_paths
-from deepforecast.nn.convolutional import Convolutional, ConvolutionalOptions
-from deepforecast.nn.encoders import time_encoding
 from deepforecast.nn.recurrent import RecurrentOptions
 from deepforecast.nn.scores import SCORES
-from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions
+from deepforecast.nn.seq2seq import Convolutional, ConvolutionalOptions, Seq2SeqBody, Seq2SeqOptions, time_encoding
 from tests.nn.bodies import FULL, NothingOnTheCPU, seeded, some_inputs
 
 SHORT = InputSizes(input_size=5, horizon=3, out_features=3, past=2, future=2, static=3)

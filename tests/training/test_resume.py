@@ -15,7 +15,7 @@ import pytest
 
 from deepforecast import DLinear
 from deepforecast.datasets import generate
-from deepforecast.errors import ModelFileError, ParameterError, TrainingError, TrainingWarning
+from deepforecast.errors import ModelFileError, TrainingError, TrainingWarning
 from tests.training.runs import FRAME, cut, lstm, same, weights
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -353,7 +353,7 @@ class NeuralForecaster(Forecaster):
         must equal those on the CPU.
 
         A device that this machine does not have is simulated: its tensors compute on the CPU, and
-        refuse what a real device would refuse, see `deepforecast.nn.simulated_device`. "mps" is
+        refuse what a real device would refuse, see `deepforecast.models.neural._simulated_device`. "mps" is
         simulated without float64.
 
         Parameters

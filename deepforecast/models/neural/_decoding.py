@@ -20,8 +20,7 @@ from deepforecast.errors import CapabilityError, validate_integer
 from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch, to_array
 from deepforecast.models.neural._predict import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.beam_search import beam_search
-from deepforecast.nn.decoding import decode_greedy
+from deepforecast.nn.decoding import beam_search, decode_greedy
 from deepforecast.nn.devices import as_float64, place
 from deepforecast.training.defaults import torch_defaults
 

@@ -106,10 +106,9 @@ def _fit_network(
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
     """Build an untrained network, with initial weights from the seed of the model."""
     from deepforecast.nn.batch import InputSizes
-    from deepforecast.nn.embeddings import embedding_width
+    from deepforecast.nn.heads.registry import make_head
+    from deepforecast.nn.layers import SeededInit, embedding_width
     from deepforecast.nn.network import ForecastNetwork
-    from deepforecast.nn.registry import make_head
-    from deepforecast.nn.seeded_init import SeededInit
 
     # Numbers of categories of the embedded columns.
     temporal = [columns.counts[name] for name in columns.categorical]

@@ -85,7 +85,7 @@ class HeadForecast(Forecast):
         """
         import torch
 
-        from deepforecast.nn.quantiles import QuantileHead
+        from deepforecast.nn.heads.quantiles import QuantileHead
 
         if not self.head.has_distribution:
             from deepforecast.core.forecast import PointForecast

@@ -96,9 +96,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         """The recurrent body, direct or autoregressive."""
-        from deepforecast.nn.recurrent import RecurrentOptions
-        from deepforecast.nn.recurrent_autoregressive import RecurrentAutoregressive
-        from deepforecast.nn.recurrent_direct import RecurrentDirect
+        from deepforecast.nn.recurrent import RecurrentAutoregressive, RecurrentDirect, RecurrentOptions
 
         options = RecurrentOptions(
             cell=self.cell,

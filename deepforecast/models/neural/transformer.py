@@ -150,9 +150,8 @@ class Transformer(AutoregressiveForecaster):
 
     def _options(self, input_size: int) -> TransformerOptions:
         """The options of the body; raise `ParameterError` if a patch is longer than the window."""
-        from deepforecast.nn.patches import default_patch_length
         from deepforecast.nn.transformer import LayerOptions
-        from deepforecast.nn.transformer_body import TransformerOptions
+        from deepforecast.nn.transformer_body import TransformerOptions, default_patch_length
 
         default_length = default_patch_length(input_size)
         patch_length = default_length if isinstance(self.patch_length, str) else self.patch_length

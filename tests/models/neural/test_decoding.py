@@ -16,8 +16,8 @@ from torch import Tensor
 import deepforecast
 from deepforecast.errors import CapabilityError, ParameterError
 from deepforecast.nn.batch import Batch, Inputs
-from deepforecast.nn.bins import BinnedHead
-from deepforecast.nn.registry import HEADS
+from deepforecast.nn.heads.bins import BinnedHead
+from deepforecast.nn.heads.registry import HEADS
 from tests.models.neural.test_predict import HORIZON, panel
 
 WORDS = 4

@@ -15,9 +15,9 @@ from deepforecast import LSTM, MLP, DLinear, Seq2Seq, Transformer, load
 from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import HeadName, NeuralForecaster
+from deepforecast.models.neural._simulated_device import DEVICE, DeviceMismatchError, SimulatedTensor, simulated_device
+from deepforecast.nn.heads.quantiles import QuantileHead
 from deepforecast.nn.mlp import MLPBody
-from deepforecast.nn.quantiles import QuantileHead
-from deepforecast.nn.simulated_device import DEVICE, DeviceMismatchError, SimulatedTensor, simulated_device
 
 FRAME = generate(3, 60, seed=1)
 SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8, "max_steps": 12}

@@ -13,7 +13,7 @@ import pytest
 from deepforecast import MLP, load
 from deepforecast.errors import CapabilityError, DataError
 from deepforecast.models.neural import _base
-from deepforecast.nn.registry import HEADS
+from deepforecast.nn.heads.registry import HEADS
 from tests.models.neural.test_predict import panel
 
 LEVELS = [50, 80, 95]

@@ -1,1 +1,0 @@
-"""Additive forecasters: Prophet and NeuralProphet."""

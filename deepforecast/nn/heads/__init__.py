@@ -1,0 +1,1 @@
+"""Heads: the loss and the predictive distribution of a network."""

@@ -1,0 +1,139 @@
+"""Base class of heads, which define the loss and the predictive distribution."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from deepforecast.nn.devices import as_float64
+from deepforecast.nn.names import HEAD_FACTS, Support
+from deepforecast.nn.scaling import Scale
+
+SOFTPLUS_FLOOR = 1e-6
+"""Smallest deviation, rate or dispersion in units of z: about the precision of float32."""
+
+
+class Head(nn.Module, ABC):
+    """Base class of heads, which compute loss, mean, quantiles and samples from the output of a body.
+
+    The output `raw` (..., out_features) is float32 or float64. Everything is in scaled units z, with
+    y = loc + scale * z. A head whose `support` is not "real" gets windows scaled without shift (loc
+    = 0); if `is_count`, y is an integer. A head without `has_distribution` gives points only.
+    `HEADS[head.name](**head.settings)` constructs an equal head.
+    """
+
+    name: ClassVar[str]
+    support: ClassVar[Support] = "real"
+    is_count: ClassVar[bool] = False
+    has_distribution: ClassVar[bool] = True
+    out_features: int
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Take the facts of a named head from `nn.names`."""
+        super().__init_subclass__(**kwargs)
+        if facts := HEAD_FACTS.get(vars(cls).get("name", "")):
+            cls.support, cls.is_count, cls.has_distribution = facts.support, facts.is_count, facts.has_distribution
+
+    @property
+    def needs_naive_error(self) -> bool:
+        """Whether the loss is relative to the error of a naive forecast."""
+        return False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Constructor arguments, as JSON values."""
+        return {}
+
+    @property
+    def location_slice(self) -> slice | None:
+        """Features that are locations on the scale of z: adding a constant to them shifts the
+        distribution.
+        """
+        return None
+
+    @property
+    def probability_range(self) -> tuple[float, float]:
+        """Smallest and largest probability that has a quantile."""
+        return (0.0, 1.0)
+
+    @abstractmethod
+    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+        """Compute the loss of each step, (batch, horizon).
+
+        `raw` is (batch, horizon, out_features), `target` (batch, horizon); the loss is finite where
+        a missing target was set to 0.
+        """
+
+    def mean(self, raw: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Return the mean (or point) in float64, (..., out_features) -> (...)."""
+        return self._mean(as_float64(raw))
+
+    @abstractmethod
+    def median(self, raw: Tensor) -> Tensor:
+        """Return the next input of an autoregressive body, (..., out_features) -> (...), in the
+        dtype of `raw`.
+
+        It is the median, or the mean if `support` is "nonnegative", where the median is often 0.
+        """
+
+    def quantiles(self, raw: Tensor, p: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Return quantiles in float64, nondecreasing in p.
+
+        Parameters
+        ----------
+        raw : Tensor of shape (..., out_features)
+        p : Tensor of shape (Q,) or (..., Q)
+            Probabilities in (0, 1); uniform draws give samples. `p` may have leading axes before
+            those of `raw`: (S, batch, horizon, 1) with raw (batch, horizon, out_features) gives (S,
+            batch, horizon, 1).
+        scale : Tensor of shape (...), optional
+            Scale of the windows, for count distributions; None: 1.
+
+        Returns
+        -------
+        Tensor of shape (..., Q)
+        """
+        raw = as_float64(raw)
+        p = as_float64(p).to(raw.device)
+        n_extra = max(p.ndim - raw.ndim, 0)  # leading axes of p before those of raw
+        batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
+        p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
+        last_axes = tuple(range(-1 - n_extra, -1))
+        # To (batch_shape, extra, Q); `_quantiles` gets p (batch_shape, N) with N = extra * Q.
+        aligned = p.movedim(tuple(range(n_extra)), last_axes)
+        scale = p.new_ones(()) if scale is None else as_float64(scale).to(p.device)
+        values = self._quantiles(
+            raw.expand(*batch_shape, -1),
+            aligned.reshape(*batch_shape, -1),
+            scale.expand(batch_shape).unsqueeze(-1),
+        )
+        return values.reshape(aligned.shape).movedim(last_axes, tuple(range(n_extra)))
+
+    def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:
+        """Draw samples by the inverse CDF: uniform (..., N) -> (..., N); `scale` (...) as in
+        `quantiles`.
+        """
+        return self.quantiles(raw, uniform, scale)
+
+    @abstractmethod
+    def _mean(self, raw: Tensor) -> Tensor:
+        """Compute the mean from float64, (..., out_features) -> (...)."""
+
+    @abstractmethod
+    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+        """Compute quantiles (..., N) from raw (..., out_features), p (..., N) and scale (..., 1),
+        all float64.
+        """
+
+    def extra_repr(self) -> str:
+        """Show the settings."""
+        return ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
+
+
+def softplus_floor(raw: Tensor) -> Tensor:
+    """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
+    return F.softplus(raw) + SOFTPLUS_FLOOR

@@ -1,0 +1,97 @@
+"""Heads by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.nn.heads.base import Head
+from deepforecast.nn.heads.bins import BinnedHead
+from deepforecast.nn.heads.counts import (
+    NegativeBinomialHead,
+    PoissonHead,
+    TweedieHead,
+    ZeroInflatedNegativeBinomialHead,
+)
+from deepforecast.nn.heads.distributions import LaplaceHead, LogNormalHead, MixtureHead, NormalHead, StudentTHead
+from deepforecast.nn.heads.point import PointHead
+from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead
+
+__all__ = ["HEADS", "Head", "make_head"]
+
+HEADS: dict[str, type[Head]] = {
+    head_class.name: head_class
+    for head_class in (
+        *(PointHead, QuantileHead, ImplicitQuantileHead, BinnedHead),
+        *(NormalHead, StudentTHead, LaplaceHead, LogNormalHead, MixtureHead),
+        *(NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead, TweedieHead),
+    )
+}
+"""Heads by name."""
+
+
+def make_head(
+    name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None
+) -> Head:
+    """Return a head by its name, or the given head.
+
+    Parameters
+    ----------
+    name : str or Head
+    loss : str, optional
+        Loss of the head "point".
+    quantiles : sequence of float, optional
+        Probabilities of the head "quantiles".
+
+    Raises
+    ------
+    ParameterError
+        If there is no such head, or if it does not have an option that is given.
+
+    Examples
+    --------
+    >>> make_head("point", loss="owa")
+    PointHead(loss='owa')
+    >>> make_head("quantiles", quantiles=[0.05, 0.95]).probability_range
+    (0.05, 0.95)
+    """
+    if isinstance(name, Head):
+        return _check_options(name, name.name, loss, quantiles)
+    if not isinstance(name, str):
+        raise ParameterTypeError(
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__}).", parameter="head",
+            value=name
+        )
+    if name not in HEADS:
+        raise ParameterError(
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)}.", parameter="head", value=name
+        )
+    if name == PointHead.name and loss is not None:
+        return _check_options(PointHead(loss), name, None, quantiles)
+    if name == QuantileHead.name and quantiles is not None:
+        return _check_options(QuantileHead(quantiles), name, loss, None)
+    return _check_options(HEADS[name](), name, loss, quantiles)
+
+
+def _check_options(
+    head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None
+) -> Head:
+    """Return the head; raise `ParameterError` if `loss` or `quantiles` is not None, as the caller
+    passes only options that the head does not have.
+    """
+    for option, value, head_with_option in (
+        ("loss", loss, PointHead.name),
+        ("quantiles", quantiles, QuantileHead.name),
+    ):
+        if value is not None:
+            raise ParameterError(
+                f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}.",
+                hint=f"Use head={head_with_option!r}, or leave out `{option}`.",
+                parameter=option,
+                value=value,
+            )
+    return head
+
+
+def _head_names() -> str:
+    return format_list(HEADS, max_shown=len(HEADS))
