@@ -46,4 +46,4 @@ class NLinear(NeuralForecaster):
     def _body(self, sizes: InputSizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody
 
-        return NLinearBody(sizes, sizes.location_slice)
+        return NLinearBody(sizes)
