@@ -185,7 +185,7 @@ def location_features(sizes: InputSizes) -> slice:
 def hidden_width(sizes: InputSizes) -> int:
     """Return the width of `hidden`: the locations of all steps, and `RANK` if there are other features."""
     locations = location_features(sizes)
-    n_locations = locations.stop - locations.start
+    n_locations: int = locations.stop - locations.start
     return sizes.horizon * n_locations + (RANK if n_locations < sizes.out_features else 0)
 
 

@@ -62,8 +62,8 @@ class NeuralForecaster(Forecaster):
 
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one), "
-        "as far as the longest series permits",
+        help="length of the input window in time steps; 'auto': 2 horizons (3 if half of the series have at least "
+        "40 horizons), at least 2 seasons and 18 time steps, as far as the longest series permits",
     )
     head: HeadName = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
@@ -92,7 +92,7 @@ class NeuralForecaster(Forecaster):
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1, needs={"max_epochs": None},
-        help="number of training steps; 'auto': about 8 epochs, at least 50",
+        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 steps (NBEATS: 1100)",
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
@@ -103,9 +103,10 @@ class NeuralForecaster(Forecaster):
         help="number of windows per batch; 'auto': an eighth of the training windows, at least 32 and at most 256 "
         "(NBEATS: 1024)",
     )
-    sample_by: Literal["windows", "series"] = param(
-        default="windows", group="training",
-        help="unit sampled with equal probability: windows or series",
+    sample_by: Literal["auto", "windows", "series"] = param(
+        default="auto", group="training",
+        help="unit sampled with equal probability: windows or series; 'auto': series if their lengths differ and half "
+        "of them have at least twice the length of a window and its horizon, otherwise windows",
     )
     recent_windows: int | None = param(
         default=None, group="training", at_least=1,

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from deepforecast.training.options import TrainingOptions
 
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
+MIN_AUTO_INPUT = 18  # time steps of input_size="auto", see `_resolve_input_size`
+LONG_SERIES = 40  # horizons; input_size="auto" has 3 horizons instead of 2 from this median length on
 VALIDATION_BATCH_SIZE = 1024  # windows
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 
@@ -175,7 +177,7 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
         "checkpoint_every",
     )
     return TrainingOptions(
-        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor, sample_by_series=model.sample_by == "series",
+        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor,
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
         teacher_forcing=getattr(model, "teacher_forcing", "constant"), trainer=model.trainer or {},
         hyperparameters=hyperparameters(model),
@@ -210,13 +212,27 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
 
     >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256)
     (50, 64, 500)
-    >>> default_max_steps(8_000_000, 1024, max_steps=4500)
-    4500
+    >>> default_max_steps(300_000, 1024, max_steps=1100), default_max_steps(8_000_000, 1024, max_steps=1100)
+    (1027, 1100)
     """
     batches_per_epoch = n_windows / batch_size
     root: float = batches_per_epoch**0.5
     limit = min(max(round(60 * root), 500), max_steps)
     return min(max(round(AUTO_EPOCHS * batches_per_epoch), 50), limit)
+
+
+def samples_by_series(model: NeuralForecaster, panel: Panel, input_size: int, horizon: int) -> bool:
+    """Whether series are drawn with equal probability, rather than windows.
+
+    "auto": if half of the series have at least twice the length of a window and its horizon, and
+    they differ in length. Then long series do not dominate. Shorter series have few windows, most
+    of them padded, which would be drawn too often: on M4 yearly (median length 29), MASE is 2.99
+    with windows and 3.03 with series; on M4 monthly (median length 202) 0.913 and 0.905.
+    """
+    if model.sample_by != "auto":
+        return model.sample_by == "series"
+    lengths = panel.lengths
+    return bool(lengths.min() < lengths.max() and np.median(lengths) >= 2 * (input_size + horizon))
 
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
@@ -275,7 +291,7 @@ def build_batches(
         window_index,
         batch_size=batch_size(model, len(window_index)),
         seed=model.seed,
-        by_series=model.sample_by == "series",
+        by_series=samples_by_series(model, panel, columns.input_size, columns.horizon),
         stop_step=1,  # the callers set the number of steps
         accumulate_grad_batches=model.accumulate_grad_batches,
     )
@@ -409,8 +425,12 @@ def _season_length(model: NeuralForecaster, panel: Panel) -> int:
 
 
 def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
-    """The length of the window: `input_size`, for 0 a single unused time step, for "auto" 3 horizons
-    or 2 seasons (the longer one), as far as the longest series permits.
+    """The length of the window: `input_size`, or for 0 a single unused time step.
+
+    "auto": 2 horizons, or 3 if the median length of the series is at least 40 horizons; at least 2
+    seasons and 18 time steps; as far as the longest series permits. On the many short series of M4
+    a longer window is mostly padding or overfitted (monthly, 3 instead of 2 horizons: sMAPE 12.98
+    instead of 12.56), and one of 12 time steps is too short (yearly, 12 instead of 18: 13.30 instead of 13.16).
 
     Raises `DataError` if no series has the observations of a window and its horizon.
     """
@@ -422,7 +442,9 @@ def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, sea
     if isinstance(model.input_size, str):
         if longest < horizon + 1:
             refuse_short_series(model, panel, horizon + 1)
-        return max(min(max(3 * horizon, 2 * season), longest - horizon), 1)
+        n_horizons = 3 if np.median(panel.lengths) >= LONG_SERIES * horizon else 2
+        wanted = max(n_horizons * horizon, 2 * season, MIN_AUTO_INPUT)
+        return max(min(wanted, longest - horizon), 1)
     if longest < model.input_size + horizon:
         refuse_short_series(model, panel, model.input_size + horizon)
     return model.input_size

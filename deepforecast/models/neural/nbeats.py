@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -49,7 +49,7 @@ class NBEATS(NeuralForecaster):
     coverage_slow: ClassVar[bool] = True
 
     has_components: ClassVar[bool] = True
-    max_auto_steps: ClassVar[int] = 4500
+    max_auto_steps: ClassVar[int] = 1100
     max_auto_batch: ClassVar[int] = 1024
 
     stacks: Sequence[str] = param(
@@ -65,8 +65,6 @@ class NBEATS(NeuralForecaster):
         help="degree of the polynomials in trend stacks",
     )
     scaler: Scaler = param(default="level")
-    sample_by: Literal["windows", "series"] = param(default="series")
-    learning_rate: float | Literal["find"] = param(default=1.5e-3)
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.3,
         help="dropout probability",
