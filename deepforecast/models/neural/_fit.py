@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from deepforecast.training.options import TrainingOptions
 
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
-MIN_AUTO_INPUT = 18  # time steps of input_size="auto", see `_resolve_input_size`
-LONG_SERIES = 40  # horizons; input_size="auto" has 3 horizons instead of 2 from this median length on
+LONG_SERIES = 20  # horizons; from this median length on, input_size="auto" is never shortened
+MIN_SHORT_INPUT = 18  # time steps; shortest window of input_size="auto" when it is shortened
 VALIDATION_BATCH_SIZE = 1024  # windows
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 
@@ -212,8 +212,8 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
 
     >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256)
     (50, 64, 500)
-    >>> default_max_steps(300_000, 1024, max_steps=1100), default_max_steps(8_000_000, 1024, max_steps=1100)
-    (1027, 1100)
+    >>> default_max_steps(300_000, 1024, max_steps=1200), default_max_steps(8_000_000, 1024, max_steps=1200)
+    (1027, 1200)
     """
     batches_per_epoch = n_windows / batch_size
     root: float = batches_per_epoch**0.5
@@ -427,10 +427,11 @@ def _season_length(model: NeuralForecaster, panel: Panel) -> int:
 def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
     """The length of the window: `input_size`, or for 0 a single unused time step.
 
-    "auto": 2 horizons, or 3 if the median length of the series is at least 40 horizons; at least 2
-    seasons and 18 time steps; as far as the longest series permits. On the many short series of M4
-    a longer window is mostly padding or overfitted (monthly, 3 instead of 2 horizons: sMAPE 12.98
-    instead of 12.56), and one of 12 time steps is too short (yearly, 12 instead of 18: 13.30 instead of 13.16).
+    "auto": 3 horizons or 2 seasons (the longer one), as far as the longest series permits. With
+    `model.shortens_windows` and a median length of the series below 20 horizons: 2 horizons, at
+    least 2 seasons and 18 time steps. On the many short series of M4 longer windows overfit NBEATS
+    (monthly, 3 instead of 2 horizons: sMAPE 12.98 instead of 12.52), shorter ones miss the trend
+    (yearly, 12 instead of 18 time steps: 13.30 instead of 13.16).
 
     Raises `DataError` if no series has the observations of a window and its horizon.
     """
@@ -442,8 +443,9 @@ def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, sea
     if isinstance(model.input_size, str):
         if longest < horizon + 1:
             refuse_short_series(model, panel, horizon + 1)
-        n_horizons = 3 if np.median(panel.lengths) >= LONG_SERIES * horizon else 2
-        wanted = max(n_horizons * horizon, 2 * season, MIN_AUTO_INPUT)
+        wanted = max(3 * horizon, 2 * season)
+        if model.shortens_windows and np.median(panel.lengths) < LONG_SERIES * horizon:
+            wanted = max(2 * horizon, 2 * season, MIN_SHORT_INPUT)
         return max(min(wanted, longest - horizon), 1)
     if longest < model.input_size + horizon:
         refuse_short_series(model, panel, model.input_size + horizon)

@@ -49,8 +49,9 @@ class NBEATS(NeuralForecaster):
     coverage_slow: ClassVar[bool] = True
 
     has_components: ClassVar[bool] = True
-    max_auto_steps: ClassVar[int] = 1100
+    max_auto_steps: ClassVar[int] = 1200
     max_auto_batch: ClassVar[int] = 1024
+    shortens_windows: ClassVar[bool] = True
 
     stacks: Sequence[str] = param(
         default=("generic",), search=(("generic",), ("trend", "season")),

@@ -26,20 +26,22 @@ def walks(*lengths: int) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("lengths", "horizon", "season", "input_size"),
+    ("lengths", "horizon", "season", "mlp", "nbeats"),
     [
-        ([100, 200, 300], 18, 12, 36),  # 2 horizons
-        ([719, 719, 719], 18, 12, 36),  # just too short for 3 horizons
-        ([100, 720, 720], 18, 12, 54),  # 3 horizons: half of the series have 40 horizons
-        ([100, 100, 9_000], 18, 12, 36),  # one long series among short ones changes nothing
-        ([200, 200], 8, 24, 48),  # 2 seasons
-        ([30, 40], 6, 1, 18),  # at least 18 time steps
-        ([20, 20], 6, 1, 14),  # as far as the longest series permits
+        ([100, 200, 300], 18, 12, 54, 36),  # 3 or 2 horizons
+        ([359, 359, 359], 18, 12, 54, 36),
+        ([100, 360, 360], 18, 12, 54, 54),  # half of the series have 20 horizons
+        ([100, 100, 9_000], 18, 12, 54, 36),  # one long series among short ones changes nothing
+        ([200, 200], 7, 24, 48, 48),  # 2 seasons
+        ([60, 60], 5, 1, 15, 18),  # NBEATS: at least 18 time steps
+        ([18, 20], 6, 1, 14, 14),  # as far as the longest series permits
     ],
 )
-def test_auto_input_size(lengths: list[int], horizon: int, season: int, input_size: int) -> None:
-    model = MLP(horizon=horizon, calendar=None, **{**SMALL, "season_length": season, "max_steps": 1}).fit(walks(*lengths))
-    assert model.network_.sizes.input_size == input_size
+def test_auto_input_size(lengths: list[int], horizon: int, season: int, mlp: int, nbeats: int) -> None:
+    settings = {**SMALL, "season_length": season, "max_steps": 1}
+    for model, input_size in ((MLP, mlp), (NBEATS, nbeats)):
+        fitted = model(horizon=horizon, calendar=None, **settings).fit(walks(*lengths))
+        assert fitted.network_.sizes.input_size == input_size
 
 
 @pytest.mark.parametrize(
