@@ -105,7 +105,7 @@ class NeuralForecaster(Forecaster):
         "(NBEATS: 1024)",
     )
     sample_by: Literal["auto", "windows", "series"] = param(
-        default="auto", group="training",
+        default="windows", group="training",
         help="unit sampled with equal probability: windows or series; 'auto': series if their lengths differ and half "
         "of them have at least twice the length of a window and its horizon, otherwise windows",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
@@ -66,6 +66,7 @@ class NBEATS(NeuralForecaster):
         help="degree of the polynomials in trend stacks",
     )
     scaler: Scaler = param(default="level")
+    sample_by: Literal["auto", "windows", "series"] = param(default="auto")
     dropout: float = param(
         default=0.0, at_least=0, below=1, low=0.0, high=0.3,
         help="dropout probability",
