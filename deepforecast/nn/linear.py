@@ -3,6 +3,10 @@
 Zeng, Chen, Zhang, Xu (2023), "Are Transformers Effective for Time Series Forecasting?",
 arXiv:2205.13504. Missing values are 0 on the scale of z, i.e. the loc of the scaler, or the last
 value in NLinear.
+
+The matrices of the paper map to the locations of the distribution (`Head.location_slice`), e.g. the
+median. Its other features, e.g. the distances of 14 quantiles from the median, depend on `RANK`
+linear combinations of the same inputs, see `OutputMap`.
 """
 
 from __future__ import annotations
@@ -14,39 +18,40 @@ from torch.nn import functional
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.body import DirectBody
 
+RANK = 8
+"""Number of linear combinations of the inputs that the features other than locations depend on."""
+
 
 class NLinearBody(DirectBody):
     """NLinear: a linear map of the window minus its last observed value, which is added back to the
-    output.
+    locations.
+
+    With scalers whose loc is the last value, the last value is 0. For heads without locations it is
+    not added.
 
     Parameters
     ----------
     sizes : InputSizes
-    location_slice : slice, optional
-        Output features that are locations (`Head.location_slice`); the last value is added to these
-        only. With scalers whose loc is the last value, the last value is 0.
     """
 
     positions: Tensor
     location_mask: Tensor
 
-    def __init__(self, sizes: InputSizes, location_slice: slice | None = None) -> None:
+    def __init__(self, sizes: InputSizes) -> None:
         super().__init__()
-        self.shape = (sizes.horizon, sizes.out_features)
-        self.window = nn.Linear(sizes.input_size, sizes.horizon * sizes.out_features)
-        self.covariates = CovariateMap(sizes)
+        self.window = nn.Linear(sizes.input_size, hidden_width(sizes))
+        self.outputs = OutputMap(sizes)
         self.register_buffer("positions", torch.arange(1.0, sizes.input_size + 1), persistent=False)
         location_mask = torch.zeros(sizes.out_features)  # 1 for features that are locations
-        if location_slice is not None:
-            location_mask[location_slice] = 1.0
+        if sizes.location_slice is not None:
+            location_mask[sizes.location_slice] = 1.0
         self.register_buffer("location_mask", location_mask, persistent=False)
 
     def features(self, inputs: Inputs) -> Tensor:
         """Return (batch, horizon, out_features)."""
         last = inputs.y.gather(1, (inputs.observed * self.positions).argmax(1, keepdim=True))
-        window: Tensor = self.window((inputs.y - last) * inputs.observed)
-        raw = torch.addcmul(window.view(-1, *self.shape), last.unsqueeze(-1), self.location_mask)
-        return self.covariates.add_effects(raw, inputs)
+        raw = self.outputs(self.window((inputs.y - last) * inputs.observed), inputs)
+        return torch.addcmul(raw, last.unsqueeze(-1), self.location_mask)
 
 
 class DLinearBody(DirectBody):
@@ -66,11 +71,9 @@ class DLinearBody(DirectBody):
 
     def __init__(self, sizes: InputSizes, kernel: int = 25) -> None:
         super().__init__()
-        width_out = sizes.horizon * sizes.out_features
-        self.shape = (sizes.horizon, sizes.out_features)
-        self.trend = nn.Linear(sizes.input_size, width_out, bias=False)
-        self.remainder = nn.Linear(sizes.input_size, width_out)
-        self.covariates = CovariateMap(sizes)
+        self.trend = nn.Linear(sizes.input_size, hidden_width(sizes), bias=False)
+        self.remainder = nn.Linear(sizes.input_size, hidden_width(sizes))
+        self.outputs = OutputMap(sizes)
         self.register_buffer("average", moving_average(sizes.input_size, kernel), persistent=False)
 
     def features(self, inputs: Inputs) -> Tensor:
@@ -80,63 +83,110 @@ class DLinearBody(DirectBody):
         y = inputs.y
         if y.shape[0] == 1:  # merging the maps costs more than it saves for a single window
             smooth = y @ self.average.T
-            window = functional.linear(smooth, trend) + functional.linear(
+            hidden = functional.linear(smooth, trend) + functional.linear(
                 y - smooth, remainder, self.remainder.bias
             )
         else:
-            window = functional.linear(
+            hidden = functional.linear(
                 y, torch.addmm(remainder, trend - remainder, self.average), self.remainder.bias
             )
-        return self.covariates.add_effects(window.view(-1, *self.shape), inputs)
+        raw: Tensor = self.outputs(hidden, inputs)
+        return raw
 
     def components(self, inputs: Inputs) -> dict[str, Tensor]:
         """Return the contributions of trend, remainder and covariates, each (batch, horizon,
-        out_features); their sum is `features`.
+        out_features); their sum is `features`. The intercepts belong to the remainder.
         """
         smooth = inputs.y @ self.average.T
-        trend: Tensor = self.trend(smooth).view(-1, *self.shape)
-        remainder: Tensor = self.remainder(inputs.y - smooth).view(-1, *self.shape)
-        components = {"trend": trend, "remainder": remainder}
-        if self.covariates.has_covariates:
-            components["covariates"] = self.covariates.add_effects(torch.zeros_like(trend), inputs)
+        components = {
+            "trend": self.outputs.expand(self.trend(smooth), with_bias=False),
+            "remainder": self.outputs.expand(self.remainder(inputs.y - smooth)),
+        }
+        if self.outputs.has_covariates:
+            components["covariates"] = self.outputs.covariate_effects(inputs)
         return components
 
 
-class CovariateMap(nn.Module):
-    """Linear effects of covariates: past and static ones on all steps, future ones on their own step.
+class OutputMap(nn.Module):
+    """Map linear combinations of the window, `hidden`, to features, and add the effects of covariates.
 
-    The weights start at 0: a linear term has no symmetry to break, and random weights would only
+    The first entries of `hidden` are the locations of all steps. The other features of all steps are
+    a linear map of the last `RANK` entries: the spread has less to learn than the location, and full
+    matrices for 15 quantiles have 15 times the weights of one for the median. If the head has no
+    locations, all features count as such.
+
+    Past and static covariates are added to `hidden`, future ones to the features of their own step.
+    Their weights start at 0: a linear term has no symmetry to break, and random weights would only
     add noise.
     """
 
     def __init__(self, sizes: InputSizes) -> None:
         super().__init__()
+        locations = location_features(sizes)
         n_past_inputs = sizes.input_size * sizes.past + sizes.static
-        self.shape = (sizes.horizon, sizes.out_features)
+        self.n_before = locations.start  # number of other features before the locations
+        self.location_shape = (sizes.horizon, locations.stop - locations.start)
+        self.other_shape = (sizes.horizon, sizes.out_features - self.location_shape[1])
+        self.others = (
+            nn.Linear(RANK, self.other_shape[0] * self.other_shape[1]) if self.other_shape[1] else None
+        )
         self.past_map = (
-            nn.Linear(n_past_inputs, sizes.horizon * sizes.out_features, bias=False)
-            if n_past_inputs
-            else None
+            nn.Linear(n_past_inputs, hidden_width(sizes), bias=False) if n_past_inputs else None
         )
         self.future_map = (
             nn.Linear(sizes.future, sizes.out_features, bias=False) if sizes.future else None
         )
-        for weight in self.parameters():
-            nn.init.zeros_(weight)
+        for covariate_map in (self.past_map, self.future_map):
+            if covariate_map is not None:
+                nn.init.zeros_(covariate_map.weight)
 
     @property
     def has_covariates(self) -> bool:
         """Whether there are covariates."""
         return self.past_map is not None or self.future_map is not None
 
-    def add_effects(self, raw: Tensor, inputs: Inputs) -> Tensor:
-        """Add the effects to `raw` (batch, horizon, out_features)."""
+    def forward(self, hidden: Tensor, inputs: Inputs) -> Tensor:
+        """Map (batch, width) to (batch, horizon, out_features)."""
         if self.past_map is not None:
-            past_effect: Tensor = self.past_map(
-                torch.cat([inputs.past.flatten(1), inputs.static], dim=1)
-            )
-            raw = raw + past_effect.view(-1, *self.shape)
+            hidden = hidden + self._past_effects(inputs)
+        raw = self.expand(hidden)
         return raw if self.future_map is None else raw + self.future_map(inputs.future)
+
+    def expand(self, hidden: Tensor, with_bias: bool = True) -> Tensor:
+        """Map (batch, width) to (batch, horizon, out_features), without covariates."""
+        if self.others is None:
+            return hidden.view(-1, *self.location_shape)
+        locations = hidden[:, :-RANK].view(-1, *self.location_shape)
+        bias = self.others.bias if with_bias else None
+        others = functional.linear(hidden[:, -RANK:], self.others.weight, bias)
+        others = others.view(-1, *self.other_shape)
+        return torch.cat([others[..., : self.n_before], locations, others[..., self.n_before :]], dim=-1)
+
+    def covariate_effects(self, inputs: Inputs) -> Tensor:
+        """Return the effects of all covariates, (batch, horizon, out_features)."""
+        effects = [] if self.past_map is None else [self.expand(self._past_effects(inputs), with_bias=False)]
+        if self.future_map is not None:
+            effects.append(self.future_map(inputs.future))
+        return torch.stack(effects).sum(0)
+
+    def _past_effects(self, inputs: Inputs) -> Tensor:
+        """Return the effects of past and static covariates on `hidden`, (batch, width)."""
+        if self.past_map is None:
+            raise RuntimeError("The network has no past or static covariates.")
+        effects: Tensor = self.past_map(torch.cat([inputs.past.flatten(1), inputs.static], dim=1))
+        return effects
+
+
+def location_features(sizes: InputSizes) -> slice:
+    """Return the features that are locations; all features if the head has none."""
+    return sizes.location_slice or slice(0, sizes.out_features)
+
+
+def hidden_width(sizes: InputSizes) -> int:
+    """Return the width of `hidden`: the locations of all steps, and `RANK` if there are other features."""
+    locations = location_features(sizes)
+    n_locations: int = locations.stop - locations.start
+    return sizes.horizon * n_locations + (RANK if n_locations < sizes.out_features else 0)
 
 
 def moving_average(length: int, kernel: int) -> Tensor:

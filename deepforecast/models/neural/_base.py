@@ -63,8 +63,9 @@ class NeuralForecaster(Forecaster):
 
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one), "
-        "as far as the longest series permits",
+        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one; NBEATS: 2 "
+        "horizons, at least 18 time steps, if half of the series are shorter than 20 horizons), as far as the longest "
+        "series permits",
     )
     head: HeadName = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
@@ -93,7 +94,7 @@ class NeuralForecaster(Forecaster):
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1, needs={"max_epochs": None},
-        help="number of training steps; 'auto': about 8 epochs, at least 50",
+        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 steps (NBEATS: 1200)",
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
@@ -104,9 +105,10 @@ class NeuralForecaster(Forecaster):
         help="number of windows per batch; 'auto': an eighth of the training windows, at least 32 and at most 256 "
         "(NBEATS: 1024)",
     )
-    sample_by: Literal["windows", "series"] = param(
+    sample_by: Literal["auto", "windows", "series"] = param(
         default="windows", group="training",
-        help="unit sampled with equal probability: windows or series",
+        help="unit sampled with equal probability: windows or series; 'auto': series if their lengths differ and half "
+        "of them have at least twice the length of a window and its horizon, otherwise windows",
     )
     recent_windows: int | None = param(
         default=None, group="training", at_least=1,
@@ -173,6 +175,7 @@ class NeuralForecaster(Forecaster):
 
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
     max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
+    shortens_windows: ClassVar[bool] = False  # whether input_size="auto" is shorter for short series
     warns_overfitting: ClassVar[bool] = True  # whether to warn after many epochs; False for linear models
     has_components: ClassVar[bool] = False  # whether the forecast is a sum of components
     uses_series_id: ClassVar[bool] = False  # whether the body embeds static categories itself

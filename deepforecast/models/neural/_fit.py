@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
+LONG_SERIES = 20  # horizons; from this median length on, input_size="auto" is never shortened
+MIN_SHORT_INPUT = 18  # time steps; shortest window of input_size="auto" when it is shortened
 VALIDATION_BATCH_SIZE = 1024  # windows
 ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")  # of the Trainer
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
@@ -202,13 +204,27 @@ def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> 
 
     >>> default_max_steps(40, 32), default_max_steps(1_000, 125), default_max_steps(300_000, 256)
     (50, 64, 500)
-    >>> default_max_steps(8_000_000, 1024, max_steps=4500)
-    4500
+    >>> default_max_steps(300_000, 1024, max_steps=1200), default_max_steps(8_000_000, 1024, max_steps=1200)
+    (1027, 1200)
     """
     batches_per_epoch = n_windows / batch_size
     root: float = batches_per_epoch**0.5
     limit = min(max(round(60 * root), 500), max_steps)
     return min(max(round(AUTO_EPOCHS * batches_per_epoch), 50), limit)
+
+
+def samples_by_series(model: NeuralForecaster, panel: Panel, input_size: int, horizon: int) -> bool:
+    """Whether series are drawn with equal probability, rather than windows.
+
+    "auto": if half of the series have at least twice the length of a window and its horizon, and
+    they differ in length. Then long series do not dominate. Shorter series have few windows, most
+    of them padded, which would be drawn too often: on M4 yearly (median length 29), MASE is 2.99
+    with windows and 3.03 with series; on M4 monthly (median length 202) 0.913 and 0.905.
+    """
+    if model.sample_by != "auto":
+        return model.sample_by == "series"
+    lengths = panel.lengths
+    return bool(lengths.min() < lengths.max() and np.median(lengths) >= 2 * (input_size + horizon))
 
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
@@ -267,7 +283,7 @@ def build_batches(
         window_index,
         batch_size=batch_size(model, len(window_index)),
         seed=model.seed,
-        by_series=model.sample_by == "series",
+        by_series=samples_by_series(model, panel, columns.input_size, columns.horizon),
         stop_step=1,  # the callers set the number of steps
         accumulate_grad_batches=trainer_arguments(model.trainer)["accumulate_grad_batches"],
     )
@@ -401,8 +417,13 @@ def _season_length(model: NeuralForecaster, panel: Panel) -> int:
 
 
 def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:
-    """The length of the window: `input_size`, for 0 a single unused time step, for "auto" 3 horizons
-    or 2 seasons (the longer one), as far as the longest series permits.
+    """The length of the window: `input_size`, or for 0 a single unused time step.
+
+    "auto": 3 horizons or 2 seasons (the longer one), as far as the longest series permits. With
+    `model.shortens_windows` and a median length of the series below 20 horizons: 2 horizons, at
+    least 2 seasons and 18 time steps. On the many short series of M4 longer windows overfit NBEATS
+    (monthly, 3 instead of 2 horizons: sMAPE 12.98 instead of 12.56), shorter ones miss the trend
+    (yearly, 12 instead of 18 time steps: 13.30 instead of 13.16).
 
     Raises `DataError` if no series has the observations of a window and its horizon.
     """
@@ -414,7 +435,10 @@ def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, sea
     if isinstance(model.input_size, str):
         if longest < horizon + 1:
             refuse_short_series(model, panel, horizon + 1)
-        return max(min(max(3 * horizon, 2 * season), longest - horizon), 1)
+        wanted = max(3 * horizon, 2 * season)
+        if model.shortens_windows and np.median(panel.lengths) < LONG_SERIES * horizon:
+            wanted = max(2 * horizon, 2 * season, MIN_SHORT_INPUT)
+        return max(min(wanted, longest - horizon), 1)
     if longest < model.input_size + horizon:
         refuse_short_series(model, panel, model.input_size + horizon)
     return model.input_size

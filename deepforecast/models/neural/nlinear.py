@@ -21,8 +21,8 @@ class NLinear(NeuralForecaster):
     the horizon, and the last value is added again. The forecast follows shifts of the level. Static
     covariates are not supported, as they could only change that level.
 
-    Measured coverage of 80 % intervals at defaults: M1 monthly 86 %, NN5 daily 84 %, EPF Nord Pool
-    hourly 82 % (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 monthly 86 %, NN5 daily 79 %, EPF Nord Pool
+    hourly 72 % (benchmarks/bench_coverage.py).
 
     See Also
     --------
@@ -46,4 +46,4 @@ class NLinear(NeuralForecaster):
     def _body(self, sizes: InputSizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody
 
-        return NLinearBody(sizes, sizes.location_slice)
+        return NLinearBody(sizes)
