@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
+from deepforecast.core.fitted_values import fitted_frame, require_training_data
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.model_file import histories_required_error
@@ -243,6 +244,49 @@ class NeuralForecaster(Forecaster):
         """Reason why training stopped."""
         return str(self.fitted_state().learned["record"]["why"])
 
+    def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
+        """Forecast the time steps of the training data, or of other histories, each from an earlier cutoff.
+
+        The cutoffs of a series are `horizon` time steps apart, the first one after `input_size`
+        time steps (after one, in series shorter than `input_size` + `horizon`). So the first time
+        step after a cutoff is forecast 1 step ahead, and the last one `horizon` steps ahead; no
+        value at or after it is used. Each forecast is the point forecast of `predict` for the time
+        steps up to the cutoff; an autoregressive network continues from its point forecasts
+        instead of sample paths, which is one pass.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to forecast. None: the training data, without rows added by `update`.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+
+        Returns
+        -------
+        DataFrame
+            The id, time and target columns, and the forecast of each time step; NaN up to the first
+            cutoff, and where a window has no observation.
+
+        Raises
+        ------
+        DataError
+            If there is no `frame`, and the model was loaded from a file, which has no training
+            data.
+
+        Examples
+        --------
+        >>> from deepforecast import DLinear
+        >>> from deepforecast.datasets import generate
+        >>> fitted = DLinear(horizon=7, input_size=14, max_steps=20).fit(generate(1, 60)).fitted_values()
+        >>> fitted["DLinear"].count()  # of 60 time steps
+        46
+        """
+        from deepforecast.models.neural import _fitted_values
+
+        state = self._state_for_frame(frame, static)
+        panel = require_training_data(self.name, state.learned)
+        return fitted_frame(self.name, panel, _fitted_values.fitted_values(self, state.learned, panel))
+
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """Create a LightningModule with a new network, to be trained by a Trainer of the user.
 
@@ -366,7 +410,7 @@ class NeuralForecaster(Forecaster):
     def device_step(self, device: str) -> None:
         """Check on generated data that the network can be trained and forecast with on a device.
 
-        Run the loss and its gradient, `predict`, `simulate`, `explain`, `beam_search`, `predictor`
+        Run the loss and its gradient, `predict`, `fitted_values`, `simulate`, `explain`, `beam_search`, `predictor`
         and the residual correlation of a new network, as far as the model has them. The forecasts
         must equal those on the CPU.
 
@@ -431,7 +475,7 @@ class NeuralForecaster(Forecaster):
                 parameter="scaler_scope",
                 value=self.scaler_scope,
             )
-        learned = _fit.fit_network(self, panel, monitor)
+        learned = replace(_fit.fit_network(self, panel, monitor), history=panel)  # for `fitted_values`
         # Models of an inner cross-validation draw no sample paths.
         return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
 
@@ -442,9 +486,8 @@ class NeuralForecaster(Forecaster):
         """Train the network further, and estimate the residual correlation again."""
         from deepforecast.models.neural import _fine_tuning
 
-        return self._fit_residual_correlation(
-            _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel
-        )
+        fine_tuned = _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
+        return self._fit_residual_correlation(replace(fine_tuned, history=panel), panel)
 
     def _fit_untrained(self, panel: Panel) -> Panel:
         """Fit with a network that is not trained; return the panel that its batches come from."""
@@ -470,10 +513,8 @@ class NeuralForecaster(Forecaster):
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """The state after the observations of `panel`; the network does not change."""
         if from_start:
-            by_series = _series_state.from_history(self, learned, panel)
-        else:
-            by_series = _series_state.advance(learned, panel)
-        return replace(learned, by_series=by_series)
+            return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
+        return replace(learned, by_series=_series_state.advance(learned, panel))
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict
@@ -513,7 +554,7 @@ class NeuralForecaster(Forecaster):
     def _drop_histories(self, learned: LearnedState) -> LearnedState:
         if self.keeps_series_scale:
             raise histories_required_error(self, "series seen in fit keep the scale they had there")
-        return learned.take(np.empty(0, dtype=np.int64))
+        return replace(learned, history=None).take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.serialize(learned)
