@@ -6,7 +6,7 @@ A model adds its own hyperparameters and `_body(sizes)`, the torch module betwee
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -28,7 +28,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
-from deepforecast.nn.names import LOCATION_HEADS, SCALER_FACTS, HeadName, Loss, Scaler
+from deepforecast.nn.names import LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler, head_facts
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
@@ -66,15 +66,18 @@ class NeuralForecaster(Forecaster):
         help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one), "
         "as far as the longest series permits",
     )
-    head: HeadName = param(
+    head: HeadName | Head = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
-        help="output of the network per step: quantiles, a point or a distribution",
+        help="output of the network per step: quantiles, a point or a distribution, by name or as an instance of a Head",
     )  # fmt: skip
     quantiles: list[float] | None = param(
         default=None, above=0, below=1, needs={"head": "quantiles"},
         help="quantile levels that are trained; None: 15 levels from 0.005 to 0.995",
     )
-    loss: Loss = param(default="mae", needs={"head": "point"}, help="loss function")
+    loss: LossName | Callable[..., Any] = param(
+        default="mae", needs={"head": "point"},
+        help="loss function: a name, or a function of predictions and targets (torch tensors, scaled), such as a torch module",
+    )  # fmt: skip
     scaler: Scaler = param(
         default="standard",
         help="scaler of the target, e.g. 'standard' (mean and standard deviation), 'last' (last value and mean "
@@ -436,7 +439,11 @@ class NeuralForecaster(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
-        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler)
+        any_probability = self.head != "quantiles"
+        if isinstance(self.head, Head):
+            any_probability = self.head.probability_range == (0.0, 1.0)
+        uses_level = isinstance(self.loss, str) and LOSS_FACTS[self.loss].uses_level
+        return _fit.narrow_capabilities(declared, head_facts(self.head), any_probability, uses_level, self.scaler)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)
@@ -468,6 +475,7 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
+        _fit.check_objects(self)
         if SCALER_FACTS[self.scaler].of_window and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",

@@ -1,7 +1,8 @@
 """Fitted values: the forecast of each row from rows before it, one or (networks) up to `horizon` steps ahead.
 
-The check changes one value of each series, at a different step of the horizon in each, and keeps the fitted parameters: fitted values up to its row must not change, later ones must. A new
-fit to the changed values would not show this, as its parameters, and with them all fitted values, would change.
+The check changes one value of each series, at a different step of the horizon in each, and keeps the fitted parameters:
+fitted values up to its row must not change, later ones must. A new fit to the changed values would not show this, as its
+parameters, and with them all fitted values, would change.
 """
 
 from __future__ import annotations
