@@ -46,7 +46,8 @@ def check_head(head: Head) -> None:
     raw = torch.linspace(-1, 1, BATCH * HORIZON * width).reshape(*shape, width).requires_grad_()
     ones = torch.ones(BATCH, 1, dtype=torch.float64)
     scaling, target = Scale(0 * ones, ones, ones.float()), torch.arange(1.0, BATCH * HORIZON + 1).reshape(shape)
-    results = {"loss(raw, target, scaling)": (lambda: head.loss(raw, target, scaling), shape)}
+    results: dict[str, tuple[Callable[[], Tensor], tuple[int, ...]]] = {}
+    results |= {"loss(raw, target, scaling)": (lambda: head.loss(raw, target, scaling), shape)}
     results |= {"mean(raw)": (lambda: head.mean(raw), shape), "median(raw)": (lambda: head.median(raw), shape)}
     if head.has_distribution:
         lowest, highest = head.probability_range

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.nn import names
 from deepforecast.nn.head import Head
 from deepforecast.nn.losses import CustomLoss
 from deepforecast.nn.names import HEAD_FACTS, implementation
@@ -18,7 +19,7 @@ HEADS: dict[str, type[Head]] = {name: implementation(facts.implementation) for n
 
 
 def make_head(
-    name: str | Head, *, loss: str | CustomLoss | None = None, quantiles: Sequence[float] | None = None
+    name: str | names.Head, *, loss: str | CustomLoss | None = None, quantiles: Sequence[float] | None = None
 ) -> Head:
     """Return a head by its name, or the given head.
 
