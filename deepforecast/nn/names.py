@@ -57,12 +57,10 @@ class Head:
         """Smallest and largest probability that has a quantile."""
         return (0.0, 1.0)
 
-
-def head_facts(head: str | Head) -> HeadFacts:
-    """The facts of a head, by its name or those that an object states."""
-    if isinstance(head, Head):
-        return HeadFacts("", head.support, head.is_count, head.has_distribution)
-    return HEAD_FACTS[head]
+    @property
+    def facts(self) -> HeadFacts:
+        """The facts that the head states."""
+        return HeadFacts("", self.support, self.is_count, self.has_distribution)
 
 
 class LossFacts(NamedTuple):

@@ -46,9 +46,9 @@ class PointHead(Head):
                 f"`loss` must be one of {format_list(LOSS_FACTS, max_shown=20)}, got {format_value(loss)}.", parameter="loss",
                 value=loss
             )
-        self.facts = LOSS_FACTS[loss] if isinstance(loss, str) else None
+        self.loss_facts = LOSS_FACTS[loss] if isinstance(loss, str) else None
         self.loss_name = loss if isinstance(loss, str) else None
-        self.loss_function: Any = loss if self.facts is None else implementation(self.facts.implementation)
+        self.loss_function: Any = loss if self.loss_facts is None else implementation(self.loss_facts.implementation)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -58,12 +58,12 @@ class PointHead(Head):
     @property
     def needs_naive_error(self) -> bool:
         """Whether the loss is MASE or contains it."""
-        return self.facts is not None and self.facts.needs_naive_error
+        return self.loss_facts is not None and self.loss_facts.needs_naive_error
 
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the loss of each step; a callable that returns a mean gives this mean at each step."""
         point = raw.squeeze(-1)
-        if self.facts is not None:
+        if self.loss_facts is not None:
             losses: Tensor = self.loss_function(point, target, scaling)
             return losses
         losses = self.loss_function(point.flatten(), target.flatten())
@@ -71,7 +71,7 @@ class PointHead(Head):
 
     def mean_loss(self, raw: Tensor, target: Tensor, weight: Tensor, scaling: Scale) -> Tensor:
         """Compute the weighted mean loss; a callable receives the observed time steps only."""
-        if self.facts is not None:
+        if self.loss_facts is not None:
             return super().mean_loss(raw, target, weight, scaling)
         observed = weight > 0
         if not bool(observed.any()):

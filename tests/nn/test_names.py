@@ -25,7 +25,7 @@ def test_each_name_has_facts_and_code() -> None:
 def test_heads_have_their_facts(name: str) -> None:
     head, facts = HEADS[name], names.HEAD_FACTS[name]
     assert (head.support, head.is_count, head.has_distribution) == facts[1:4]
-    assert names.head_facts(head())[1:4] == facts[1:4] == names.head_facts(name)[1:4]
+    assert head().facts[1:4] == facts[1:4]
     assert head.name == name
 
 

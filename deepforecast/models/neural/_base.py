@@ -28,7 +28,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
-from deepforecast.nn.names import LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler, head_facts
+from deepforecast.nn.names import HEAD_FACTS, LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
@@ -439,11 +439,12 @@ class NeuralForecaster(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
-        any_probability = self.head != "quantiles"
         if isinstance(self.head, Head):
-            any_probability = self.head.probability_range == (0.0, 1.0)
+            facts, any_probability = self.head.facts, self.head.probability_range == (0.0, 1.0)
+        else:
+            facts, any_probability = HEAD_FACTS[self.head], self.head != "quantiles"
         uses_level = isinstance(self.loss, str) and LOSS_FACTS[self.loss].uses_level
-        return _fit.narrow_capabilities(declared, head_facts(self.head), any_probability, uses_level, self.scaler)
+        return _fit.narrow_capabilities(declared, facts, any_probability, uses_level, self.scaler)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)
@@ -475,7 +476,8 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
-        _fit.check_objects(self)
+        if not (isinstance(self.head, str) and isinstance(self.loss, str)):
+            _fit.check_objects(self)
         if SCALER_FACTS[self.scaler].of_window and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",

@@ -244,8 +244,6 @@ def narrow_capabilities(
 
 def check_objects(model: NeuralForecaster) -> None:
     """Check a head or a loss that is passed as an object, see `nn.object_checks`."""
-    if isinstance(model.head, str) and isinstance(model.loss, str):
-        return
     from deepforecast.nn.object_checks import check_head, check_loss
 
     with torch_defaults():
@@ -323,12 +321,11 @@ def _train(
     sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
     run_options = training_options(model, len(sampler.window_index), lr_factor)
     sampler.stop_step = run_options.max_steps
-    params = {
-        name: value if isinstance(value, str) else format_param(value) for name, value in model.get_params(deep=False).items()
-    }
-    run = {} if model.checkpoint_dir is None else {
-        **params, "model": type(model).__name__, "data": fingerprint(training_data.panel), "weights": _weights_hash(network),
-    }  # fmt: skip
+    run: dict[str, str] = {}
+    if model.checkpoint_dir is not None:
+        params = model.get_params(deep=False).items()
+        run = {name: value if isinstance(value, str) else format_param(value) for name, value in params}
+        run |= {"model": type(model).__name__, "data": fingerprint(training_data.panel), "weights": _weights_hash(network)}
     record = train(network, sampler, validation, run_options, monitor, run)
     windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches
     return _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))
