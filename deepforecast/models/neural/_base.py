@@ -413,9 +413,9 @@ class NeuralForecaster(Forecaster):
     def device_step(self, device: str) -> None:
         """Check on generated data that the network can be trained and forecast with on a device.
 
-        Run the loss and its gradient, `predict`, `fitted_values`, `simulate`, `explain`, `beam_search`, `predictor`
-        and the residual correlation of a new network, as far as the model has them. The forecasts
-        must equal those on the CPU.
+        Run the loss and its gradient, `predict`, `fitted_values`, `simulate`, `explain`,
+        `beam_search`, `predictor` and the residual correlation of a new network, as far as the model
+        has them. The forecasts must equal those on the CPU.
 
         A device that this machine does not have is simulated: its tensors compute on the CPU, and
         refuse what a real device would refuse, see `deepforecast.nn.simulated_device`. "mps" is
