@@ -42,8 +42,8 @@ class Head(nn.Module, names.Head, ABC):
     ...         return self.median(raw)
     ...     def _quantiles(self, raw, p, scale):
     ...         return -softplus_floor(raw) * (p - 0.5).sign() * torch.log1p(-2 * (p - 0.5).abs())
-    >>> CenteredLaplace().quantiles(torch.ones(1), torch.tensor([0.1, 0.5])).round(decimals=2)
-    tensor([-2.1100, -0.0000], dtype=torch.float64)
+    >>> CenteredLaplace().quantiles(torch.ones(1), torch.tensor([0.1, 0.9])).round(decimals=2)
+    tensor([-2.1100,  2.1100], dtype=torch.float64)
     """
 
     name: ClassVar[str]
