@@ -487,8 +487,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             series not seen in `fit`: with their static covariates, and with pooled conformal errors
             multiplied by the scale of these histories.
         allow_skops : bool, default False
-            Whether the file may contain regressors of other libraries, stored with skops. To load
-            such a file, pass their types as `trusted`.
+            Whether the file may contain regressors of other libraries, stored with skops, and refer to
+            functions and torch modules of other packages (`loss`, `head`), stored by their names. To
+            load such a file, pass their names as `trusted`.
 
         Raises
         ------
@@ -591,7 +592,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return type(self)(**{**values, **changes})
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params(False) == other.get_params(False)
+        return type(self) is type(other) and params.equal_params(self.get_params(False), other.get_params(False))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -161,8 +161,7 @@ class ForecastNetwork(nn.Module):
                 weight,
                 float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio,
             )
-        losses = self.head.loss(raw, target, scaling)
-        mean = (losses * weight).sum() / weight.sum().clamp(min=1.0)
+        mean = self.head.mean_loss(raw, target, weight, scaling)
         penalty = self.body.penalty() if self.training else None
         return mean if penalty is None else mean + penalty
 

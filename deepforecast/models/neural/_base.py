@@ -6,13 +6,14 @@ A model adds its own hyperparameters and `_body(sizes)`, the torch module betwee
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
+from deepforecast.core.fitted_values import fitted_frame, require_training_data
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.model_file import histories_required_error
@@ -27,7 +28,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
-from deepforecast.nn.names import LOCATION_HEADS, SCALER_FACTS, HeadName, Loss, Scaler
+from deepforecast.nn.names import HEAD_FACTS, LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler
 from deepforecast.training.options import check_trainer
 
 if TYPE_CHECKING:
@@ -67,15 +68,18 @@ class NeuralForecaster(Forecaster):
         "horizons, at least 18 time steps, if half of the series are shorter than 20 horizons), as far as the longest "
         "series permits",
     )
-    head: HeadName = param(
+    head: HeadName | Head = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
-        help="output of the network per step: quantiles, a point or a distribution",
+        help="output of the network per step: quantiles, a point or a distribution, by name or as an instance of a Head",
     )  # fmt: skip
     quantiles: list[float] | None = param(
         default=None, above=0, below=1, needs={"head": "quantiles"},
         help="quantile levels that are trained; None: 15 levels from 0.005 to 0.995",
     )
-    loss: Loss = param(default="mae", needs={"head": "point"}, help="loss function")
+    loss: LossName | Callable[..., Any] = param(
+        default="mae", needs={"head": "point"},
+        help="loss function: a name, or a function of predictions and targets (torch tensors, scaled), such as a torch module",
+    )  # fmt: skip
     scaler: Scaler = param(
         default="standard",
         help="scaler of the target, e.g. 'standard' (mean and standard deviation), 'last' (last value and mean "
@@ -226,6 +230,49 @@ class NeuralForecaster(Forecaster):
         """Reason why training stopped."""
         return str(self.fitted_state().learned["record"]["why"])
 
+    def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
+        """Forecast the time steps of the training data, or of other histories, each from an earlier cutoff.
+
+        The cutoffs of a series are `horizon` time steps apart, the first one after `input_size`
+        time steps (after one, in series shorter than `input_size` + `horizon`). So the first time
+        step after a cutoff is forecast 1 step ahead, and the last one `horizon` steps ahead; no
+        value at or after it is used. Each forecast is the point forecast of `predict` for the time
+        steps up to the cutoff; an autoregressive network continues from its point forecasts
+        instead of sample paths, which is one pass.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to forecast. None: the training data, without rows added by `update`.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+
+        Returns
+        -------
+        DataFrame
+            The id, time and target columns, and the forecast of each time step; NaN up to the first
+            cutoff, and where a window has no observation.
+
+        Raises
+        ------
+        DataError
+            If there is no `frame`, and the model was loaded from a file, which has no training
+            data.
+
+        Examples
+        --------
+        >>> from deepforecast import DLinear
+        >>> from deepforecast.datasets import generate
+        >>> fitted = DLinear(horizon=7, input_size=14, max_steps=20).fit(generate(1, 60)).fitted_values()
+        >>> len(fitted), len(fitted.dropna())
+        (60, 46)
+        """
+        from deepforecast.models.neural import _fitted_values
+
+        state = self._state_for_frame(frame, static)
+        panel = require_training_data(self.name, state.learned)
+        return fitted_frame(self.name, panel, _fitted_values.fitted_values(self, state.learned, panel))
+
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """Create a LightningModule with a new network, to be trained by a Trainer of the user.
 
@@ -351,9 +398,9 @@ class NeuralForecaster(Forecaster):
     def device_step(self, device: str) -> None:
         """Check on generated data that the network can be trained and forecast with on a device.
 
-        Run the loss and its gradient, `predict`, `simulate`, `explain`, `beam_search`, `predictor`
-        and the residual correlation of a new network, as far as the model has them. The forecasts
-        must equal those on the CPU.
+        Run the loss and its gradient, `predict`, `fitted_values`, `simulate`, `explain`,
+        `beam_search`, `predictor` and the residual correlation of a new network, as far as the model
+        has them. The forecasts must equal those on the CPU.
 
         A device that this machine does not have is simulated: its tensors compute on the CPU, and
         refuse what a real device would refuse, see `deepforecast.models.neural._simulated_device`. "mps" is
@@ -377,7 +424,12 @@ class NeuralForecaster(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
-        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler)
+        if isinstance(self.head, Head):
+            facts, any_probability = self.head.facts, self.head.probability_range == (0.0, 1.0)
+        else:
+            facts, any_probability = HEAD_FACTS[self.head], self.head != "quantiles"
+        uses_level = isinstance(self.loss, str) and LOSS_FACTS[self.loss].uses_level
+        return _fit.narrow_capabilities(declared, facts, any_probability, uses_level, self.scaler)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)
@@ -409,6 +461,8 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
+        if not (isinstance(self.head, str) and isinstance(self.loss, str)):
+            _fit.check_objects(self)
         if SCALER_FACTS[self.scaler].of_window and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
@@ -416,7 +470,7 @@ class NeuralForecaster(Forecaster):
                 parameter="scaler_scope",
                 value=self.scaler_scope,
             )
-        learned = _fit.fit_network(self, panel, monitor)
+        learned = replace(_fit.fit_network(self, panel, monitor), history=panel)  # for `fitted_values`
         # Models of an inner cross-validation draw no sample paths.
         return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
 
@@ -427,9 +481,8 @@ class NeuralForecaster(Forecaster):
         """Train the network further, and estimate the residual correlation again."""
         from deepforecast.models.neural import _fine_tuning
 
-        return self._fit_residual_correlation(
-            _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel
-        )
+        fine_tuned = _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
+        return self._fit_residual_correlation(replace(fine_tuned, history=panel), panel)
 
     def _fit_untrained(self, panel: Panel) -> Panel:
         """Fit with a network that is not trained; return the panel that its batches come from."""
@@ -455,10 +508,8 @@ class NeuralForecaster(Forecaster):
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """The state after the observations of `panel`; the network does not change."""
         if from_start:
-            by_series = _series_state.from_history(self, learned, panel)
-        else:
-            by_series = _series_state.advance(learned, panel)
-        return replace(learned, by_series=by_series)
+            return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
+        return replace(learned, by_series=_series_state.advance(learned, panel))
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict
@@ -498,7 +549,7 @@ class NeuralForecaster(Forecaster):
     def _drop_histories(self, learned: LearnedState) -> LearnedState:
         if self.keeps_series_scale:
             raise histories_required_error(self, "series seen in fit keep the scale they had there")
-        return learned.take(np.empty(0, dtype=np.int64))
+        return replace(learned, history=None).take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.serialize(learned)

@@ -123,7 +123,7 @@ def _train_step(model: NeuralForecaster, batch: Batch) -> None:
 def _forecasts(model: NeuralForecaster, future: Frame | None, panel: Panel) -> dict[str, Any]:
     """Numbers from each method that forecasts, by its name."""
     level = 80 if model.capabilities.distribution else None
-    outputs = {"predict": model.predict(future=future, level=level)}
+    outputs = {"predict": model.predict(future=future, level=level), "fitted_values": model.fitted_values()}
     if future is None:  # beyond the trained horizon
         outputs["predict(2 * horizon)"] = model.predict(2 * (model.horizon or 1), level=level)
     if model.capabilities.simulates:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import format_param
 from deepforecast.core.preprocessing import refuse_short_series
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, fingerprint
@@ -23,7 +24,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
-from deepforecast.nn.names import HEAD_FACTS, LEVEL_LOSSES, SCALER_FACTS
+from deepforecast.nn.names import SCALER_FACTS, Head, HeadFacts
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.imports import TRAINING_LOCK, quiet_import
 from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions, trainer_arguments
@@ -116,9 +117,10 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
     temporal = [columns.counts[name] for name in columns.categorical]
     static = [] if model.uses_series_id else [columns.counts[name] for name in columns.static_codes]
     with SeededInit(model.seed):
-        loss = model.loss if model.head == "point" else None
+        # Copies, as training changes weights of user objects.
+        loss = deepcopy(model.loss) if model.head == "point" else None
         levels = _quantile_levels(model) if model.head == "quantiles" else None
-        head = make_head(model.head, loss=loss, quantiles=levels)
+        head = make_head(deepcopy(model.head), loss=loss, quantiles=levels)
         sizes = InputSizes(
             input_size=columns.input_size,
             horizon=columns.horizon,
@@ -180,7 +182,7 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
 def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
     """Class and parameters of the model as JSON types, without `trainer`; other objects become texts."""
     params = {name: value for name, value in model.get_params().items() if name != "trainer"}
-    text = json.dumps({"model": type(model).__name__, **params}, default=str)
+    text = json.dumps({"model": type(model).__name__, **params}, default=format_param)
     json_params: dict[str, Any] = json.loads(text)
     return json_params
 
@@ -229,22 +231,34 @@ def samples_by_series(model: NeuralForecaster, panel: Panel, input_size: int, ho
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
 def narrow_capabilities(
-    capabilities: Capabilities,
-    head: str,
-    loss: str,
-    scaler: str,
+    capabilities: Capabilities, head: HeadFacts, any_probability: bool, uses_level: bool, scaler: str
 ) -> Capabilities:
-    """The capabilities of a model that remain with this head, loss and scaler."""
-    head_facts, scaler_facts = HEAD_FACTS[head], SCALER_FACTS[scaler]
-    if not head_facts.has_distribution:
+    """The capabilities of a model that remain with this head, loss and scaler.
+
+    `any_probability`: whether the head has quantiles of any probability. `uses_level`: whether the loss depends on the
+    level of the series.
+    """
+    scaler_facts = SCALER_FACTS[scaler]
+    if not head.has_distribution:
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
-    elif head != "quantiles":
+    elif any_probability:
         capabilities = replace(capabilities, distribution="analytic")
-    is_shifted = scaler_facts.follows_shift and head_facts.support == "real" and loss not in LEVEL_LOSSES
+    is_shifted = scaler_facts.follows_shift and head.support == "real" and not uses_level
     capabilities = replace(capabilities, shift_equivariant=is_shifted)
-    if scaler == "none" or head_facts.is_count:
+    if scaler == "none" or head.is_count:
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
-    return capabilities if head_facts.support == "real" else replace(capabilities, domain=head_facts.support)
+    return capabilities if head.support == "real" else replace(capabilities, domain=head.support)
+
+
+def check_objects(model: NeuralForecaster) -> None:
+    """Check a head or a loss that is passed as an object, see `nn.object_checks`."""
+    from deepforecast.nn.object_checks import check_head, check_loss
+
+    with torch_defaults():
+        if isinstance(model.head, Head):
+            check_head(model.head)  # type: ignore[arg-type]  # the only subclass is that of nn.heads.base
+        if not isinstance(model.loss, str):
+            check_loss(model.loss)
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:
@@ -315,10 +329,12 @@ def _train(
     sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
     run_options = training_options(model, len(sampler.window_index), lr_factor)
     sampler.stop_step = run_options.max_steps
-    run = {} if model.checkpoint_dir is None else {
-        **model.get_params(deep=False), "model": type(model).__name__, "data": fingerprint(training_data.panel),
-        "weights": _weights_hash(network), **{name: getattr(run_options, name) for name in ARITHMETIC_OPTIONS},
-    }  # fmt: skip
+    run: dict[str, str] = {}
+    if model.checkpoint_dir is not None:
+        params = model.get_params(deep=False).items()
+        run = {name: value if isinstance(value, str) else format_param(value) for name, value in params}
+        run |= {name: str(getattr(run_options, name)) for name in ARITHMETIC_OPTIONS}
+        run |= {"model": type(model).__name__, "data": fingerprint(training_data.panel), "weights": _weights_hash(network)}
     record = train(network, sampler, validation, run_options, monitor, run)
     windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches
     return _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))

@@ -50,7 +50,8 @@ def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats
     by_series: dict[str, Any] = {"tail": panel.padded(length), "place": scales[0], "spread": scales[1]}
     for name in (*columns.numeric, *columns.categorical):
         fill_value = np.nan if name in columns.numeric else float(UNKNOWN)
-        by_series[f"tail:{name}"] = _pad_column(panel.covariates[name].values, panel, length, fill_value)
+        column = panel.covariates[name].values
+        by_series[f"tail:{name}"] = last_values(column, panel.indptr[:-1], panel.indptr[1:], length, fill_value)
     for name in (*columns.static, *columns.static_codes):
         by_series[f"static:{name}"] = panel.static[name].values.astype(np.float64)
     return by_series
@@ -163,10 +164,13 @@ def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
         return float(loc), float(scale)
 
 
-def _pad_column(values: Floats, panel: Panel, length: int, fill_value: float) -> Floats:
-    """The last values of a column of the panel, (series, length), left-padded with `fill_value`."""
-    index = panel.indptr[1:, None] - length + np.arange(length)
-    inside = index >= panel.indptr[:-1, None]
+def last_values(values: Floats, first: Ints, stop: Ints, length: int, fill_value: float = np.nan) -> Floats:
+    """The last `length` values before each row in `stop`, (windows, length), left-padded with `fill_value`.
+
+    `values` is a column of a panel, and `first` the first row of the series of each window.
+    """
+    index = stop[:, None] - length + np.arange(length)
+    inside = index >= first[:, None]
     return np.where(inside, values[np.where(inside, index, 0)], fill_value)
 
 
