@@ -417,7 +417,7 @@ def training_windows(
         panel.lengths,
     ]
     order = usable[np.lexsort([key[usable] for key in keys])]
-    return WindowIndex(order, first_cutoff, last_cutoff, lengths if n_validation else None)
+    return WindowIndex(order, first_cutoff, last_cutoff, lengths if np.any(n_validation) else None)
 
 
 def _sums(values: Any, panel: Panel) -> Any:

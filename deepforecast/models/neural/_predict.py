@@ -54,20 +54,50 @@ AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same numbers for autoregressive networ
 def forecast_horizon(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate], marginal: bool = False
 ) -> Forecast:
-    """Forecast the next `steps` of all series.
+    """Forecast the next `steps` of all series, with calibrated quantiles if the state has factors.
 
-    Within the trained horizon the forecast of a direct network is the distribution of its head.
-    Beyond it, and for autoregressive networks, it is that of sample paths; a network without a
-    distribution continues from its own point forecasts. With a decoding other than 'sample' the
-    point forecast is the decoded path, unless `marginal` is set.
+    With a decoding other than 'sample' the point forecast is the decoded path, unless `marginal` is set.
     """
     decoding = model._decoding_options()
-    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), decoding.sampling)
     if decoding.method != "sample" and not marginal:
         from deepforecast.models.neural._decoding import path_forecast
 
+        forecaster = make_forecaster(model, learned, steps, future)
         marginal_forecast = partial(forecast_horizon, model, learned, steps, future, marginal=True)
         return path_forecast(forecaster, decoding, model.point_kind == "mean", marginal_forecast)
+    forecast = network_forecast(model, learned, steps, future)
+    return calibrated(forecast, model, learned)
+
+
+def calibrated(forecast: Forecast, model: NeuralForecaster, learned: LearnedState) -> Forecast:
+    """The forecast with the factors of the state, if there are any."""
+    calibration = learned.shared.get("calibration")
+    if calibration is None:
+        return forecast
+    from deepforecast.models.neural._calibration import CalibratedForecast, QuantileFactors
+
+    factors = QuantileFactors(calibration["probabilities"], calibration["factors"])
+    return CalibratedForecast(forecast, factors, model.head, resolve_bounds(model.bounds))
+
+
+def make_forecaster(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> HorizonForecaster:
+    """The forecaster of a state, with bounds and sampling of the model."""
+    sampling = model._decoding_options().sampling
+    return HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), sampling)
+
+
+def network_forecast(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> Forecast:
+    """The network's own forecast of the next `steps`, before calibration.
+
+    Within the trained horizon the forecast of a direct network is the distribution of its head.
+    Beyond it, and for autoregressive networks, it is that of sample paths; a network without a
+    distribution continues from its own point forecasts.
+    """
+    forecaster = make_forecaster(model, learned, steps, future)
     if forecaster.autoregressive and forecaster.network.head.has_distribution:
         n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
         noise = _stratified_noise(forecaster, n_paths)
@@ -101,14 +131,19 @@ def simulate_paths(
 
     They do not depend on the other series in the panel.
     """
-    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), model._decoding_options().sampling)
+    forecaster = make_forecaster(model, learned, steps, future)
 
     def draw(group: HorizonForecaster) -> Floats:
         # Drawn on the CPU, so that the paths are the same on all devices.
         noise = standard_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))
         return sample_paths(group, noise.transpose(0, 2, 1))
 
-    return _map_groups(forecaster, samples, draw)
+    paths = _map_groups(forecaster, samples, draw)
+    if "calibration" not in learned.shared:
+        return paths
+    forecast: Any = calibrated(network_forecast(model, learned, steps, future), model, learned)
+    moved: Floats = forecast.move_paths(paths)
+    return moved
 
 
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
