@@ -23,15 +23,32 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from scipy.special import ndtr
+from torch import Tensor
 
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import LearnedState
-from deepforecast.data.covariates import Covariate
+from deepforecast.core.threads import limit_threads
+from deepforecast.data import windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.data.windows import WindowArrays
 from deepforecast.errors import TrainingWarning, pluralize, warn
 from deepforecast.models.neural import _series_state
+from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
+from deepforecast.nn.batch import Inputs
+from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.decoding import decode_samples
+from deepforecast.nn.devices import as_float64, place
 from deepforecast.nn.names import HEAD_FACTS
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.scaling import Scale
+from deepforecast.nn.windows import WindowStore
+from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.hardware import place_on_device
+from deepforecast.training.optimization import to_device
+from deepforecast.training.sampler import gather_batch
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -46,6 +63,7 @@ SHRINKAGE = 30.0  # number of independent windows from which factors count half
 MIN_COVERAGE = 0.75  # of the level; intervals that cover less of the tail cause a warning
 MAX_WINDOWS = 512
 MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
+BATCH_SIZE = 256  # windows
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,12 @@ class QuantileFactors:
         lower = np.interp(requested, self.probabilities[is_below], self.factors[is_below])
         upper = np.interp(requested, self.probabilities[~is_below], self.factors[~is_below])
         return np.asarray(np.where(requested < 0.5, lower, upper))
+
+
+def quantile_factors(learned: LearnedState) -> QuantileFactors | None:
+    """The factors of a state, if it has any."""
+    calibration = learned.shared.get("calibration")
+    return None if calibration is None else QuantileFactors(calibration["probabilities"], calibration["factors"])
 
 
 @dataclass(frozen=True)
@@ -163,31 +187,41 @@ def spread_windows(first: Ints, last: Ints, step: int, max_windows: int, seed: i
     return series, cutoff
 
 
+@torch_defaults()
 def forecast_windows(
-    model: NeuralForecaster, learned: LearnedState, panel: Panel, series: Ints, cutoff: Ints, levels: Sequence[float]
+    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, series: Ints, cutoff: Ints,
+    probabilities: Sequence[float],
 ) -> tuple[Floats, Floats]:
-    """Quantiles of the network (windows, horizon, levels) after each cutoff, and the values that followed.
+    """Quantiles of the network (windows, horizon, probabilities) after each cutoff, and the values that followed.
 
-    `panel` has the columns of the network. Each window is forecast as a series that ends there.
+    These are NaN where missing, and in windows of scale 0, whose quantiles are all equal.
     """
-    from deepforecast.models.neural._predict import network_forecast
+    levels = torch.tensor(list(probabilities), dtype=torch.float64)
+    quantiles: list[Floats] = []
+    actual: list[Floats] = []
+    with torch.inference_mode(), limit_threads(1):
+        for begin in range(0, len(series), BATCH_SIZE):
+            selection = slice(begin, begin + BATCH_SIZE)
+            batch = to_device(gather_batch(store, arrays, series[selection], cutoff[selection]), store.y.device)
+            inputs, scaling = network.inputs(batch)
+            if isinstance(network.body, AutoregressiveBody):
+                z = _path_quantiles(model, network, inputs, scaling, levels)
+            else:
+                raw = network.features(inputs)
+                z = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2]))
+            values = scaling.loc.unsqueeze(2) + scaling.scale.unsqueeze(2) * as_float64(z)
+            quantiles.append(to_array(values))
+            actual.append(np.where(to_array(scaling.scale) > 0, to_array(batch.target), np.nan))
+    return np.concatenate(quantiles), np.concatenate(actual)
 
-    columns = _series_state.window_columns(learned)
-    horizon = columns.horizon
-    windows = panel.take(series)
-    begin = np.maximum(cutoff - columns.input_size, 0)
-    positions = windows.start + (cutoff - 1) * windows.calendar.step
-    past = windows.between(begin, cutoff)
-    past = replace(past, series=replace(past.series, last=positions))
-    scales = (learned.by_series["place"][series], learned.by_series["spread"][series])
-    rows = windows.indptr[:-1, None] + cutoff[:, None] + np.arange(horizon)
-    is_inside = rows < windows.indptr[1:, None]
-    rows = np.where(is_inside, rows, 0)
-    names = (*columns.numeric[: columns.n_future], *columns.categorical[: columns.n_future_codes])
-    future = {name: Covariate(windows.covariates[name].values[rows]) for name in names}
-    state = replace(learned, by_series=_series_state.last_observations(past, columns, scales), series=past.series)
-    quantiles = network_forecast(model, state, horizon, future).quantiles(levels)
-    return quantiles, np.where(is_inside, windows.y[rows], np.nan)
+
+def _path_quantiles(model: NeuralForecaster, network: ForecastNetwork, inputs: Inputs, scaling: Scale, levels: Tensor) -> Tensor:
+    """Quantiles of the sample paths of an autoregressive network, in units of z, as those of its forecasts."""
+    n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
+    uniform = torch.from_numpy(ndtr(stratified_noise(network.sizes.horizon, n_paths))).expand(len(inputs.y), -1, -1)
+    sampling = model._decoding_options().sampling
+    paths = decode_samples(network, inputs, scaling, place(uniform, inputs.y.device), sampling, n_pooled)
+    return torch.quantile(as_float64(paths[:, n_paths:]), levels.to(paths.device), dim=1).movedim(0, -1)
 
 
 def estimate_factors(
@@ -217,8 +251,7 @@ def estimate_factors(
 def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
     """Isotonic regression of the logarithms: factors that do not decrease with the distance from the median."""
     below = int(np.searchsorted(probabilities, 0.5))
-    sides = _isotonic(np.log(factors[:below][::-1]))[::-1], _isotonic(np.log(factors[below:]))
-    return np.maximum(np.exp(np.concatenate(sides)), LIMITS[0])
+    return np.exp(np.concatenate([_isotonic(np.log(factors[:below][::-1]))[::-1], _isotonic(np.log(factors[below:]))]))
 
 
 def _isotonic(values: Floats) -> Floats:
@@ -237,24 +270,28 @@ def calibrates(model: NeuralForecaster) -> bool:
     return model.calibrates_tail and model.intervals is None and HEAD_FACTS[model.head].has_distribution
 
 
-def calibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel, tail: Ints) -> dict[str, Any] | None:
+def calibrate(
+    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, tail: Ints, end: int
+) -> dict[str, Any] | None:
     """The entry "calibration" of the state, from the last `tail` time steps of each series (series,).
 
-    None if there is no window, or no learned quantile but the median. `panel` has the columns of the network, which
-    was not trained on these steps.
+    None if the head has no quantiles with a factor on both sides of the median. The network was not trained on these
+    steps; `end` is the
+    position of the last one.
     """
-    lowest, highest = learned.shared["network"].head.probability_range
+    lowest, highest = network.head.probability_range
     probabilities = np.array([level for level in PROBABILITIES if lowest <= level <= highest])
-    horizon = _series_state.window_columns(learned).horizon
-    first, last = panel.lengths - tail, panel.lengths - np.minimum(horizon, tail)
-    series, cutoff = spread_windows(first, np.where(tail > 0, last, 0), max(horizon // 2, 1), _max_windows(learned), model.seed)
-    if not len(series) or not len(probabilities):
+    if not (probabilities < 0.5).any() or not (probabilities > 0.5).any():
         return None
-    quantiles, actual = forecast_windows(model, learned, panel, series, cutoff, [*probabilities, 0.5])
-    n_windows = float(np.maximum(tail // horizon, tail > 0).sum())
+    horizon = arrays.horizon
+    last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
+    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), _max_windows(network), model.seed)
+    quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
+    n_windows = int(np.maximum(tail // horizon, tail > 0).sum())
     factors = estimate_factors(probabilities, quantiles, actual, n_windows, np.ones(len(probabilities)), model.head)
     moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
-    pairs = [(low, high) for low, high in combinations(range(len(probabilities)), 2) if _is_central(*probabilities[[low, high]])]
+    # Indices of the probabilities at both ends of a central interval.
+    pairs = [pair for pair in combinations(range(len(probabilities)), 2) if abs(probabilities[[*pair]].sum() - 1) < 1e-9]
     return {
         "probabilities": probabilities,
         "factors": factors,
@@ -262,43 +299,41 @@ def calibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel, tail
         "uncalibrated": np.array([_coverage(quantiles, actual, *pair) for pair in pairs]),
         "calibrated": np.array([_coverage(moved, actual, *pair) for pair in pairs]),
         "windows": n_windows,
-        "end": int(panel.series.last.max()),
+        "end": end,
     }
 
 
 def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Mapping[str, Any]:
     """The calibration with factors from the last RECENT_HORIZONS horizons of other histories, after the training data.
 
-    `learned` is the state at the end of these histories. With fewer than MIN_RECENT_WINDOWS independent windows the
-    factors stay the same.
+    `learned` is the state at the end of these histories. With fewer than MIN_RECENT_WINDOWS windows, a horizon apart,
+    the factors stay the same.
     """
     calibration: Mapping[str, Any] = learned.shared["calibration"]
-    columns = _series_state.window_columns(learned)
-    n_new = np.clip((panel.series.last - calibration["end"]) // panel.calendar.step, 0, RECENT_HORIZONS * columns.horizon)
-    if int((n_new // columns.horizon).sum()) < MIN_RECENT_WINDOWS:
+    columns, network = _series_state.window_columns(learned), learned.shared["network"]
+    horizon, input_size = columns.horizon, columns.input_size
+    n_new = np.clip((panel.series.last - calibration["end"]) // panel.calendar.step, 0, RECENT_HORIZONS * horizon)
+    n_new = np.minimum(n_new, np.maximum(panel.lengths - input_size, 0))
+    if int((n_new // horizon).sum()) < MIN_RECENT_WINDOWS:
         return calibration
-    first, last = np.maximum(panel.lengths - n_new, columns.input_size), panel.lengths - columns.horizon
-    series, cutoff = spread_windows(first, last, columns.horizon, _max_windows(learned) // 4, model.seed)
-    if len(series) < MIN_RECENT_WINDOWS:
-        return calibration
+    recent = np.flatnonzero(n_new >= horizon)
+    scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("place", "spread")]
+    panel = model._add_series_columns(panel, learned).take(recent)
+    panel = panel.between(panel.lengths - n_new[recent] - input_size, panel.lengths)
+    arrays = replace(windows.window_arrays(panel, columns), loc=scales[0], scale=scales[1])
+    store = place_on_device(WindowStore.from_arrays(arrays), next(network.parameters()).device)
+    first = np.full(len(recent), input_size)
+    max_windows = _max_windows(network) // 4
+    series, cutoff = spread_windows(first, panel.lengths - horizon, horizon, max_windows, model.seed)
     probabilities = calibration["probabilities"]
-    panel = model._add_series_columns(panel, learned)
-    quantiles, actual = forecast_windows(model, learned, panel, series, cutoff, [*probabilities, 0.5])
+    quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
     factors = estimate_factors(probabilities, quantiles, actual, len(series), calibration["factors"], model.head)
     return {**calibration, "factors": factors}
 
 
-def _is_central(low: float, high: float) -> bool:
-    """Whether two probabilities are the ends of a central interval."""
-    return abs(low + high - 1) < 1e-9
-
-
-def _max_windows(learned: LearnedState) -> int:
+def _max_windows(network: ForecastNetwork) -> int:
     """Largest number of windows to forecast."""
-    from deepforecast.nn.body import AutoregressiveBody
-
-    is_autoregressive = isinstance(learned.shared["network"].body, AutoregressiveBody)
-    return MAX_PATH_WINDOWS if is_autoregressive else MAX_WINDOWS
+    return MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
 
 
 def _coverage(quantiles: Floats, actual: Floats, low: int, high: int) -> float:

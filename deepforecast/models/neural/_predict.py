@@ -23,11 +23,14 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_arrays
 from deepforecast.errors import DeepForecastError
+from deepforecast.models.neural._calibration import CalibratedForecast, quantile_factors
 from deepforecast.models.neural._forecast import (
+    AUTOREGRESSIVE_SAMPLING,
     BATCH_MULTIPLE,
     ConcatenatedForecast,
     HeadForecast,
     pad_batch,
+    stratified_noise,
     to_array,
 )
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
@@ -48,7 +51,6 @@ MAX_VALUES = 4_000_000  # raw outputs in memory at once
 # Number of paths for steps beyond the trained horizon, and of values per path and step that are
 # pooled for quantiles.
 EXTENDED_SAMPLING = (200, 9)
-AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same numbers for autoregressive networks
 
 
 def forecast_horizon(
@@ -71,12 +73,9 @@ def forecast_horizon(
 
 def calibrated(forecast: Forecast, model: NeuralForecaster, learned: LearnedState) -> Forecast:
     """The forecast with the factors of the state, if there are any."""
-    calibration = learned.shared.get("calibration")
-    if calibration is None:
+    factors = quantile_factors(learned)
+    if factors is None:
         return forecast
-    from deepforecast.models.neural._calibration import CalibratedForecast, QuantileFactors
-
-    factors = QuantileFactors(calibration["probabilities"], calibration["factors"])
     return CalibratedForecast(forecast, factors, model.head, resolve_bounds(model.bounds))
 
 
@@ -220,16 +219,9 @@ def _stratify(uniform: Tensor, n_values: int) -> Tensor:
 
 
 def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
-    """Normal noise (series, paths, steps) for quantiles, equal for all series.
-
-    The noise of a step is a random permutation of the normal quantiles at (k + 0.5) / n_paths.
-    """
-    from scipy.special import ndtri
-
-    noise = standard_normal(0, np.zeros((1, 1)), (forecaster.blocks * forecaster.horizon, n_paths)).transpose(0, 2, 1)
-    ranks = noise.argsort(axis=1).argsort(axis=1)
-    stratified = ndtri((ranks + 0.5) / n_paths)
-    return np.repeat(stratified, len(forecaster.recent_values), axis=0)
+    """Normal noise (series, paths, steps) for quantiles, equal for all series."""
+    noise = stratified_noise(forecaster.blocks * forecaster.horizon, n_paths)
+    return np.repeat(noise, len(forecaster.recent_values), axis=0)
 
 
 class HorizonForecaster:

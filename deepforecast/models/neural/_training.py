@@ -50,7 +50,7 @@ def train_network(
     calibration = None if previous is None else _calibration.continued(previous, panel)
     if validation is not None or not tail.any():
         record = _run(model, panel, learned, monitor, sampler, options, validation)
-        calibration = _calibration.calibrate(model, learned, panel, tail) if tail.any() else calibration
+        calibration = _calibrate(model, panel, learned, sampler, tail) if tail.any() else calibration
     else:
         record, calibration = _train_twice(model, panel, learned, monitor, sampler, options, tail)
     windows_per_step = options.batch_size * options.accumulate_grad_batches
@@ -72,7 +72,7 @@ def _train_twice(
     first_sampler = replace(sampler, window_index=window_index)
     first_options = _phase(options, "held_out", max_steps=n_steps, time_limit=time_limit)
     first = _run(model, panel, learned, PartMonitor(monitor, 0, options.max_steps), first_sampler, first_options)
-    calibration = _calibration.calibrate(model, learned, panel, tail)
+    calibration = _calibrate(model, panel, learned, first_sampler, tail)
     if first.stop_reason in STOPPED:
         return first, calibration
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
@@ -82,6 +82,14 @@ def _train_twice(
     )
     second = _run(model, panel, learned, PartMonitor(monitor, n_steps, options.max_steps), second_sampler, second_options)
     return join_records(first, second), calibration
+
+
+def _calibrate(
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, sampler: WindowSampler, tail: Ints
+) -> dict[str, Any] | None:
+    """The calibration of a network on the windows of its training, which are on its device."""
+    network, end = learned.shared["network"], int(panel.series.last.max())
+    return _calibration.calibrate(model, network, sampler.windows, sampler.rows, tail, end)
 
 
 def _phase(options: TrainingOptions, name: str, **changes: Any) -> TrainingOptions:
