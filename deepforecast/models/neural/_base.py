@@ -187,7 +187,7 @@ class NeuralForecaster(Forecaster):
         help="additional arguments of Lightning's Trainer, e.g. {'strategy': 'ddp'}; None: no additional arguments",
     )
 
-    intervals: Literal["conformal", "uncalibrated"] | None = param(
+    intervals: Literal["conformal", "uncalibrated"] | None = param(  # type: ignore[assignment]
         default=None,
         help="method for prediction intervals: None: those of the learned distribution, calibrated on the last tenth of the "
         "time steps, which the first half of the training leaves out; 'uncalibrated': those of the learned distribution as "

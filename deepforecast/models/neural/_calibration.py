@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, strati
 from deepforecast.nn.batch import Inputs
 from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.decoding import decode_samples
-from deepforecast.nn.devices import as_float64, place
+from deepforecast.nn.devices import place
 from deepforecast.nn.names import HEAD_FACTS
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.nn.scaling import Scale
@@ -60,7 +60,7 @@ LIMITS = (1.0, 4.0)
 RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
 MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
 SHRINKAGE = 30.0  # number of independent windows from which factors count half
-MIN_COVERAGE = 0.75  # of the level; intervals that cover less of the tail cause a warning
+MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail cause a warning
 MAX_WINDOWS = 512
 MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
 BATCH_SIZE = 256  # windows
@@ -196,32 +196,36 @@ def forecast_windows(
 
     These are NaN where missing, and in windows of scale 0, whose quantiles are all equal.
     """
-    levels = torch.tensor(list(probabilities), dtype=torch.float64)
+    device = next(network.parameters()).device
+    store = place_on_device(store, device)
     quantiles: list[Floats] = []
     actual: list[Floats] = []
     with torch.inference_mode(), limit_threads(1):
         for begin in range(0, len(series), BATCH_SIZE):
             selection = slice(begin, begin + BATCH_SIZE)
-            batch = to_device(gather_batch(store, arrays, series[selection], cutoff[selection]), store.y.device)
+            batch = to_device(gather_batch(store, arrays, series[selection], cutoff[selection]), device)
             inputs, scaling = network.inputs(batch)
+            loc, scale = to_array(scaling.loc), to_array(scaling.scale)
             if isinstance(network.body, AutoregressiveBody):
-                z = _path_quantiles(model, network, inputs, scaling, levels)
+                z = _path_quantiles(model, network, inputs, scaling, probabilities)
             else:
+                levels = torch.tensor(list(probabilities), dtype=torch.float64)
                 raw = network.features(inputs)
-                z = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2]))
-            values = scaling.loc.unsqueeze(2) + scaling.scale.unsqueeze(2) * as_float64(z)
-            quantiles.append(to_array(values))
-            actual.append(np.where(to_array(scaling.scale) > 0, to_array(batch.target), np.nan))
+                z = to_array(network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])))
+            quantiles.append(loc[..., None] + scale[..., None] * z)
+            actual.append(np.where(scale > 0, to_array(cast(Tensor, batch.target)), np.nan))
     return np.concatenate(quantiles), np.concatenate(actual)
 
 
-def _path_quantiles(model: NeuralForecaster, network: ForecastNetwork, inputs: Inputs, scaling: Scale, levels: Tensor) -> Tensor:
+def _path_quantiles(
+    model: NeuralForecaster, network: ForecastNetwork, inputs: Inputs, scaling: Scale, probabilities: Sequence[float]
+) -> Floats:
     """Quantiles of the sample paths of an autoregressive network, in units of z, as those of its forecasts."""
     n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
     uniform = torch.from_numpy(ndtr(stratified_noise(network.sizes.horizon, n_paths))).expand(len(inputs.y), -1, -1)
     sampling = model._decoding_options().sampling
     paths = decode_samples(network, inputs, scaling, place(uniform, inputs.y.device), sampling, n_pooled)
-    return torch.quantile(as_float64(paths[:, n_paths:]), levels.to(paths.device), dim=1).movedim(0, -1)
+    return np.moveaxis(np.quantile(to_array(paths[:, n_paths:]), list(probabilities), axis=1), 0, -1)
 
 
 def estimate_factors(
@@ -262,7 +266,7 @@ def _isotonic(values: Floats) -> Floats:
         while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
             (right, n_right), (left, n_left) = blocks.pop(), blocks.pop()
             blocks.append(((left * n_left + right * n_right) / (n_left + n_right), n_left + n_right))
-    return np.concatenate([np.full(count, value) for value, count in blocks]) if blocks else np.empty(0)
+    return np.repeat([value for value, _ in blocks], [count for _, count in blocks])
 
 
 def calibrates(model: NeuralForecaster) -> bool:
@@ -276,8 +280,7 @@ def calibrate(
     """The entry "calibration" of the state, from the last `tail` time steps of each series (series,).
 
     None if the head has no quantiles with a factor on both sides of the median. The network was not trained on these
-    steps; `end` is the
-    position of the last one.
+    steps; `end` is the position of the last one.
     """
     lowest, highest = network.head.probability_range
     probabilities = np.array([level for level in PROBABILITIES if lowest <= level <= highest])

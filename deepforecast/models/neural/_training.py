@@ -78,7 +78,7 @@ def _train_twice(
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, time_limit=time_limit, seed=options.seed ^ SECOND_SEED,
-        learning_rate=max(first.rate) * SECOND_RATE,
+        learning_rate=max(first.rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
     second = _run(model, panel, learned, PartMonitor(monitor, n_steps, options.max_steps), second_sampler, second_options)
     return join_records(first, second), calibration
