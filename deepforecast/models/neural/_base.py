@@ -246,8 +246,8 @@ class NeuralForecaster(Forecaster):
         """Coverage of prediction intervals on the observations that calibrated them, one row per level.
 
         Columns: `level` (the nominal coverage in percent), coverage `uncalibrated` (by the network
-        alone) and `calibrated`, both in percent, and `n_windows`, the number of independent
-        windows. There are no rows if the intervals are not calibrated.
+        alone) and `calibrated`, both in percent, and `n_windows`, the mean number of horizons
+        held out per series. There are no rows if the intervals are not calibrated.
         """
         state = self.fitted_state()
         from deepforecast.models.neural import _calibration
@@ -264,7 +264,8 @@ class NeuralForecaster(Forecaster):
 
         After training, `predict` works as after `fit`. The learning rate schedule spans the steps
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
-        the parameters of the model to loggers.
+        the parameters of the model to loggers. Prediction intervals are those that the network
+        learned, without calibration.
 
         Parameters
         ----------

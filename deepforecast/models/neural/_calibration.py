@@ -6,7 +6,9 @@ The factor of quantile q is the max(q, 1 - q) quantile of
     (y - median) / (quantile_q - median)
 
 over the steps of all windows, limited to LIMITS and shrunk to the factor known before by n / (n + 30), where n is
-the number of independent windows. Calibrated quantiles are
+the number of horizons that the tail of a series has: windows that overlap are not independent, and neither are those of
+different series at the same time (on M1 monthly, whose tail is one horizon of 578 series, factors that count each
+series worsen the interval score). Calibrated quantiles are
 
     Q'(u) = median + f(u) (Q(u) - median).
 
@@ -59,7 +61,7 @@ TAIL_SHARE = 0.1  # of the time steps of a series
 LIMITS = (1.0, 4.0)
 RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
 MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
-SHRINKAGE = 30.0  # number of independent windows from which factors count half
+SHRINKAGE = 30.0  # number of independent windows at which factors count half
 MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail cause a warning
 MAX_WINDOWS = 512
 MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
@@ -225,7 +227,7 @@ def _path_quantiles(
     uniform = torch.from_numpy(ndtr(stratified_noise(network.sizes.horizon, n_paths))).expand(len(inputs.y), -1, -1)
     sampling = model._decoding_options().sampling
     paths = decode_samples(network, inputs, scaling, place(uniform, inputs.y.device), sampling, n_pooled)
-    return np.moveaxis(np.quantile(to_array(paths[:, n_paths:]), list(probabilities), axis=1), 0, -1)
+    return np.asarray(np.moveaxis(np.quantile(to_array(paths[:, n_paths:]), list(probabilities), axis=1), 0, -1))
 
 
 def estimate_factors(
@@ -233,7 +235,7 @@ def estimate_factors(
 ) -> Floats:
     """The factors from quantiles (windows, horizon, probabilities and the median last), see the module.
 
-    `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, for `n_windows`
+    `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, `n_windows` the number of
     independent windows.
     """
     if HEAD_FACTS[head].support == "positive":
@@ -290,7 +292,7 @@ def calibrate(
     last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
     series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), _max_windows(network), model.seed)
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
-    n_windows = int(np.maximum(tail // horizon, tail > 0).sum())
+    n_windows = float(np.maximum(tail // horizon, 1)[tail > 0].mean())
     factors = estimate_factors(probabilities, quantiles, actual, n_windows, np.ones(len(probabilities)), model.head)
     moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
     # Indices of the probabilities at both ends of a central interval.
@@ -309,17 +311,18 @@ def calibrate(
 def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Mapping[str, Any]:
     """The calibration with factors from the last RECENT_HORIZONS horizons of other histories, after the training data.
 
-    `learned` is the state at the end of these histories. With fewer than MIN_RECENT_WINDOWS windows, a horizon apart,
-    the factors stay the same.
+    `learned` is the state at the end of these histories. If these have, on average, fewer than MIN_RECENT_WINDOWS
+    horizons after the training data, the factors stay the same.
     """
     calibration: Mapping[str, Any] = learned.shared["calibration"]
     columns, network = _series_state.window_columns(learned), learned.shared["network"]
     horizon, input_size = columns.horizon, columns.input_size
     n_new = np.clip((panel.series.last - calibration["end"]) // panel.calendar.step, 0, RECENT_HORIZONS * horizon)
     n_new = np.minimum(n_new, np.maximum(panel.lengths - input_size, 0))
-    if int((n_new // horizon).sum()) < MIN_RECENT_WINDOWS:
-        return calibration
     recent = np.flatnonzero(n_new >= horizon)
+    n_windows = float((n_new[recent] // horizon).mean()) if len(recent) else 0.0
+    if n_windows < MIN_RECENT_WINDOWS:
+        return calibration
     scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("place", "spread")]
     panel = model._add_series_columns(panel, learned).take(recent)
     panel = panel.between(panel.lengths - n_new[recent] - input_size, panel.lengths)
@@ -330,7 +333,7 @@ def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) ->
     series, cutoff = spread_windows(first, panel.lengths - horizon, horizon, max_windows, model.seed)
     probabilities = calibration["probabilities"]
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
-    factors = estimate_factors(probabilities, quantiles, actual, len(series), calibration["factors"], model.head)
+    factors = estimate_factors(probabilities, quantiles, actual, n_windows, calibration["factors"], model.head)
     return {**calibration, "factors": factors}
 
 
@@ -356,7 +359,7 @@ def warn_of_coverage(model: NeuralForecaster, learned: LearnedState) -> None:
     if after < MIN_COVERAGE * level:
         warn(
             f"{model.name}: {level:g} % prediction intervals covered {before:.0f} % of the last observations, which were held "
-            f"out, and {after:.0f} % after calibration on {pluralize(round(calibration['windows']), 'window')}. "
+            f"out, and {after:.0f} % after calibration on {pluralize(round(calibration['windows']), 'independent window')}. "
             "Pass more or longer series, or set intervals='conformal'.",
             TrainingWarning,
             subject=model.name,

@@ -293,7 +293,8 @@ def _check_calibration(calibration: Any) -> None:
             "the calibration must have increasing probabilities on both sides of 0.5, a positive factor for each, "
             "which must not decrease with the distance from 0.5, and one coverage per level"
         )
-    _check_integer(calibration["windows"], "windows", 0, 2**63 - 1)
+    if not isinstance(calibration["windows"], float) or not 0 < calibration["windows"] < math.inf:
+        raise InvalidManifest(f"'windows' of the calibration must be a positive float, got {format_value(calibration['windows'])}")
     _check_integer(calibration["end"], "end", -(2**63), 2**63 - 1)
 
 
