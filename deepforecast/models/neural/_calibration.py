@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 # Quantiles that have a factor, as far as the head has them.
 PROBABILITIES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 TAIL_SHARE = 0.1  # of the time steps of a series
-LIMITS = (1.0, 4.0)
+LIMITS = (0.25, 4.0)
 RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
 MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
 SHRINKAGE = 30.0  # number of independent windows at which factors count half
