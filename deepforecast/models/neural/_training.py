@@ -75,6 +75,7 @@ def _train_twice(
     calibration = _calibrate(model, panel, learned, first_sampler, tail)
     if first.stop_reason in STOPPED:
         return first, calibration
+    learned.shared["network"].cpu()  # where a checkpoint of the second part is restored
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, time_limit=time_limit, seed=options.seed ^ SECOND_SEED,
