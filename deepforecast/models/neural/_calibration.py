@@ -257,7 +257,7 @@ def estimate_factors(
 def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
     """Isotonic regression of the logarithms: factors that do not decrease with the distance from the median."""
     below = int(np.searchsorted(probabilities, 0.5))
-    return np.exp(np.concatenate([_isotonic(np.log(factors[:below][::-1]))[::-1], _isotonic(np.log(factors[below:]))]))
+    return np.asarray(np.exp(np.concatenate([_isotonic(np.log(factors[:below][::-1]))[::-1], _isotonic(np.log(factors[below:]))])))
 
 
 def _isotonic(values: Floats) -> Floats:
