@@ -272,8 +272,11 @@ def _isotonic(values: Floats) -> Floats:
 
 
 def calibrates(model: NeuralForecaster) -> bool:
-    """Whether the model learns a distribution whose quantiles are to be calibrated."""
-    return model.calibrates_tail and model.intervals is None and HEAD_FACTS[model.head].has_distribution
+    """Whether the model learns a distribution whose quantiles are calibrated.
+
+    Those of intervals="conformal" are not forecast, but the training is the same, so that the point forecasts are, too.
+    """
+    return model.calibrates_tail and model.intervals != "uncalibrated" and HEAD_FACTS[model.head].has_distribution
 
 
 def calibrate(
