@@ -627,7 +627,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     @property
     def calibrates(self) -> bool:
         """Whether `fit` calibrates prediction intervals on rolling forecasts."""
-        return self.always_calibrates or self.intervals is not None
+        return self.always_calibrates or self.intervals == "conformal"
 
     @property
     def failures_(self) -> Frame:
@@ -696,7 +696,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if has_covariates or not (panel.complete and self.accepts_any_value):
             with collect_warnings(collected):
                 complete_panel = preprocess(self, panel)
-        calibrates = self.always_calibrates or self.intervals is not None
+        calibrates = self.always_calibrates or self.intervals == "conformal"
         required = self._min_observations_to_fit if calibrates else self._min_observations
         min_observations = required(complete_panel)
         lengths = np.diff(complete_panel.indptr) if complete_panel.complete else complete_panel.observed
@@ -800,7 +800,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _calibrate(self, panel: Panel) -> Calibration | None:
         """The errors of forecasts at rolling cutoffs, from which conformal intervals are computed; None if not requested."""
-        if self.intervals is None:
+        if self.intervals != "conformal":
             return None
         if self.default_horizon is None:
             class_name = type(self).__name__

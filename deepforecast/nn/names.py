@@ -63,6 +63,11 @@ class Head:
         return HeadFacts("", self.support, self.is_count, self.has_distribution)
 
 
+def head_facts(head: str | Head) -> HeadFacts:
+    """The facts of a head, given by name or as an object."""
+    return HEAD_FACTS[head] if isinstance(head, str) else head.facts
+
+
 class LossFacts(NamedTuple):
     """What is known of a loss of point forecasts.
 

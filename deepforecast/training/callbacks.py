@@ -148,7 +148,7 @@ class TrainingMonitor(pl.Callback):
         if ended:
             trainer.should_stop = True
         if trainer.loggers and self.step in self.record.validation:
-            self.log("validation", self.record.validation[self.step])
+            pl_module.log("validation", self.record.validation[self.step])
 
     # -- the run -----------------------------------------------------------------------------------
 

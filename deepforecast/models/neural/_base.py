@@ -25,7 +25,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 from deepforecast.nn.names import HEAD_FACTS, LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler
@@ -41,10 +41,6 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
-
-# From this number of epochs on, prediction intervals covered half of their nominal level or less:
-# benchmarks/results/small_panels.md
-OVERFIT_EPOCHS = 30
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
@@ -177,10 +173,17 @@ class NeuralForecaster(Forecaster):
         "norm of 1 and no progress bar",
     )
 
+    intervals: Literal["conformal", "uncalibrated"] | None = param(  # type: ignore[assignment]
+        default=None,
+        help="method for prediction intervals: None: those of the learned distribution, calibrated on the last tenth of the "
+        "time steps, which the first half of the training leaves out; 'uncalibrated': those of the learned distribution as "
+        "they are; 'conformal': calibrated on rolling forecasts during fit",
+    )
+
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
     max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
     shortens_windows: ClassVar[bool] = False  # whether input_size="auto" is shorter for short series
-    warns_overfitting: ClassVar[bool] = True  # whether to warn after many epochs; False for linear models
+    calibrates_tail: ClassVar[bool] = True  # whether quantiles are calibrated on the last observations, see `_calibration`
     has_components: ClassVar[bool] = False  # whether the forecast is a sum of components
     uses_series_id: ClassVar[bool] = False  # whether the body embeds static categories itself
     keeps_series_scale: ClassVar[bool] = False  # whether a series keeps its scale from fit in `update`
@@ -224,6 +227,19 @@ class NeuralForecaster(Forecaster):
         """
         state = self.fitted_state()
         return frames.build(state.series.library, _fit.training_report(state.learned["record"]))
+
+    @property
+    def calibration_(self) -> Frame:
+        """Coverage of prediction intervals on the observations that calibrated them, one row per level.
+
+        Columns: `level` (the nominal coverage in percent), coverage `uncalibrated` (by the network
+        alone) and `calibrated`, both in percent, and `n_windows`, the mean number of horizons
+        held out per series. There are no rows if the intervals are not calibrated.
+        """
+        state = self.fitted_state()
+        from deepforecast.models.neural import _calibration
+
+        return frames.build(state.series.library, _calibration.calibration_columns(state.learned.shared.get("calibration")))
 
     @property
     def stopped_(self) -> str:
@@ -280,7 +296,8 @@ class NeuralForecaster(Forecaster):
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
         the parameters of the model to loggers. `Trainer.predict` returns point forecasts, of shape
         (batch, horizon). `type(module).load_from_checkpoint(path, network=module.network,
-        options=module.options)` reads a checkpoint of the Trainer.
+        options=module.options)` reads a checkpoint of the Trainer. Prediction intervals are those
+        that the network learned, without calibration.
 
         Parameters
         ----------
@@ -435,19 +452,11 @@ class NeuralForecaster(Forecaster):
         _series_state.warn_constant_covariates(self.name, state, future)
 
     def _warn_about_intervals(self, state: State) -> None:
-        """Warn that intervals can be too narrow if the network was trained for many epochs."""
-        n_epochs = state.learned["record"].get("passes", 0.0)
-        if n_epochs >= OVERFIT_EPOCHS and self.warns_overfitting:
-            remedy = "max_steps='auto' and batch_size='auto'"
-            if isinstance(self.max_steps, str) and isinstance(self.batch_size, str):
-                remedy = "more or longer series"
-            message = (
-                f"{self.name} was trained for {n_epochs:,.0f} epochs on the same windows; its prediction "
-                "intervals can be too narrow because the network overfits. Use "
-                "intervals='conformal', which calibrates them on held-out observations, or "
-                f"fewer epochs with {remedy}."
-            )
-            warn(message, TrainingWarning, subject=self.name)
+        """Warn if intervals could not be calibrated, or covered far too few values of the tail."""
+        from deepforecast.models.neural import _calibration
+
+        if _calibration.calibrates(self):
+            _calibration.warn_of_coverage(self, state.learned)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time
@@ -507,9 +516,15 @@ class NeuralForecaster(Forecaster):
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """The state after the observations of `panel`; the network does not change."""
-        if from_start:
-            return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
-        return replace(learned, by_series=_series_state.advance(learned, panel))
+        if not from_start:
+            return replace(learned, by_series=_series_state.advance(learned, panel))
+        by_series = _series_state.from_history(self, learned, panel)
+        learned = replace(learned, by_series=by_series, history=panel)
+        if "calibration" not in learned.shared:
+            return learned
+        from deepforecast.models.neural import _calibration
+
+        return replace(learned, shared={**learned.shared, "calibration": _calibration.recalibrate(self, learned, panel)})
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict

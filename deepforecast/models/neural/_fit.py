@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import format_param
 from deepforecast.core.preprocessing import refuse_short_series
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import LearnedState, fingerprint
+from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import passive_waiting
 from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
@@ -37,7 +36,6 @@ AUTO_EPOCHS = 8  # epochs of max_steps="auto"
 LONG_SERIES = 20  # horizons; from this median length on, input_size="auto" is never shortened
 MIN_SHORT_INPUT = 18  # time steps; shortest window of input_size="auto" when it is shortened
 VALIDATION_BATCH_SIZE = 1024  # windows
-ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")  # of the Trainer
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 
 
@@ -85,25 +83,22 @@ def _fit_network(
         network.level_ratio.fill_(_level_ratio(panel, columns))
     if previous is None:
         model._initialize(network, panel, columns, scales)
-    shared = {"channels": columns.to_dict(), "season": season}
+    shared = {"channels": columns.to_dict(), "season": season, "network": network}
     if model.scaler_scope == "panel":
         shared["scale"] = [float(values[0]) for values in scales]
+    by_series = _series_state.last_observations(panel, columns, scales)
+    learned = LearnedState(by_series, shared, series=panel.series)
 
     def snapshot() -> tuple[Panel, LearnedState]:
         """The panel and the current state, with a copy of the network and an empty record."""
-        current_network = deepcopy(network).eval()
-        return original_panel, LearnedState(
-            _series_state.last_observations(panel, columns, scales),
-            {**shared, "network": current_network, "record": {}},
-        )
+        return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "record": {}})
 
     monitor.set_snapshot(snapshot)
-    record = _train(model, TrainingData(panel, columns, scales), network, monitor, lr_factor)
+    from deepforecast.models.neural import _training
+
+    entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
     monitor.set_snapshot(None)
-    return LearnedState(
-        _series_state.last_observations(panel, columns, scales),
-        {**shared, "network": network, "record": record},
-    )
+    return LearnedState(by_series, {**shared, **entries})
 
 
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
@@ -307,39 +302,6 @@ def build_batches(
     return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Training panel, the columns that the network uses, and location and scale per series."""
-
-    panel: Panel
-    window_columns: WindowColumns
-    scales: tuple[Floats, Floats]
-
-
-def _train(
-    model: NeuralForecaster, training_data: TrainingData, network: ForecastNetwork, monitor: Monitor, lr_factor: float
-) -> dict[str, Any]:
-    """Train the network in place and return the record to store; with a user's own Trainer, do not train."""
-    with quiet_import():
-        from deepforecast.training.callbacks import TrainingRecord
-        from deepforecast.training.trainer import train
-
-    if "_untrained" in model.__dict__:
-        return _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))
-    sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
-    run_options = training_options(model, len(sampler.window_index), lr_factor)
-    sampler.stop_step = run_options.max_steps
-    run: dict[str, str] = {}
-    if model.checkpoint_dir is not None:
-        params = model.get_params(deep=False).items()
-        run = {name: value if isinstance(value, str) else format_param(value) for name, value in params}
-        run |= {name: str(getattr(run_options, name)) for name in ARITHMETIC_OPTIONS}
-        run |= {"model": type(model).__name__, "data": fingerprint(training_data.panel), "weights": _weights_hash(network)}
-    record = train(network, sampler, validation, run_options, monitor, run)
-    windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches
-    return _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))
-
-
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
     """Factor that the scaler "level" multiplies its scales by, see `nn.scaling.level_ratio`."""
     import torch
@@ -377,25 +339,6 @@ def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
             parameter="validation_size",
         )
     return model.validation_size
-
-
-def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
-    """The training record as it is stored in the state: arrays by name, and scalars."""
-    return {
-        "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
-        "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
-        "validation": np.array(list(record.validation.values())), "kept": record.best_step,
-        "why": record.stop_reason, "passes": n_epochs,
-    }  # fmt: skip
-
-
-def _weights_hash(network: ForecastNetwork) -> str:
-    """Hash of the initial weights, which identifies the run in its checkpoints."""
-    return sha256(
-        b"".join(
-            tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
-        )
-    ).hexdigest()[:16]
 
 
 def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:

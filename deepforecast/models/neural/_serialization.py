@@ -33,8 +33,9 @@ FREE_SIZE = 10_000  # sizes up to this one need little memory and are always all
 FREE_CONSTANTS = 10_000_000  # the same for the number of values in buffers
 NAME_LISTS = ("numeric", "categorical", "static", "static_codes", "calendar")
 # "channels": WindowColumns; "season": season length; "record": training record; optional are "scale"
-# (of the panel) and "ties" (Cholesky factor of the residual correlation).
+# (of the panel), "ties" (Cholesky factor of the residual correlation) and "calibration" (see `_calibration`).
 SHARED_KEYS = ("channels", "season", "record", "weights")
+CALIBRATION_ARRAYS = ("probabilities", "factors", "levels", "uncalibrated", "calibrated")
 RECORD_ARRAYS = ("loss", "rate", "norm", "seconds", "validated", "validation")
 
 
@@ -52,7 +53,7 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     """The state with the network rebuilt on the CPU; raise `InvalidManifest` for inconsistent files."""
     shared = dict(learned.shared)
     missing = [name for name in SHARED_KEYS if name not in shared]
-    unknown = [name for name in shared if name not in (*SHARED_KEYS, "scale", "ties")]
+    unknown = [name for name in shared if name not in (*SHARED_KEYS, "scale", "ties", "calibration")]
     if missing or unknown:
         problem = f"{missing[0]!r} is missing" if missing else f"'{format_value(unknown[0])}' is unknown"
         raise InvalidManifest(f"the network must have the entries {format_list(SHARED_KEYS)}; {problem}")
@@ -65,6 +66,7 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     _check_record(shared["record"])
     _check_scale(shared.get("scale"), model.scaler_scope)
     _check_correlation_factor(shared.get("ties"), columns.horizon)
+    _check_calibration(shared.get("calibration"))
     network = _rebuild_network(model, columns, shared["season"], weights)
     return replace(learned, shared={**shared, "network": network})
 
@@ -265,6 +267,35 @@ def _check_correlation_factor(factor: Any, horizon: int) -> None:
         raise InvalidManifest(
             f"'ties' must be the Cholesky factor of a correlation matrix, float64 of shape ({horizon}, {horizon})"
         )
+
+
+def _check_calibration(calibration: Any) -> None:
+    """Raise `InvalidManifest` unless `calibration` is None or an entry of `_calibration.calibrate`."""
+    if calibration is None:
+        return
+    if not isinstance(calibration, dict) or set(calibration) != {*CALIBRATION_ARRAYS, "windows", "end"}:
+        names = format_list([*CALIBRATION_ARRAYS, "windows", "end"], max_shown=20)
+        raise InvalidManifest(f"the calibration of the network must have the keys {names}, got {format_value(calibration, 200)}")
+    arrays = [calibration[name] for name in CALIBRATION_ARRAYS]
+    if not all(isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.float64 for array in arrays):
+        raise InvalidManifest(f"{', '.join(CALIBRATION_ARRAYS)} of the calibration must be one-dimensional float64 arrays")
+    probabilities, factors, *columns = arrays
+    below = int(np.searchsorted(probabilities, 0.5))
+    is_valid = (
+        len(probabilities) == len(factors)
+        and 0 < below < len(probabilities)
+        and bool((np.diff(probabilities) > 0).all() and probabilities[0] > 0 and probabilities[-1] < 1)
+        and bool(np.isfinite(factors).all() and (factors > 0).all())
+        and bool((np.diff(factors[:below]) <= 0).all() and (np.diff(factors[below:]) >= 0).all())
+    )
+    if not is_valid or len({len(column) for column in columns}) != 1:
+        raise InvalidManifest(
+            "the calibration must have increasing probabilities on both sides of 0.5, a positive factor for each, "
+            "which must not decrease with the distance from 0.5, and one coverage per level"
+        )
+    if not isinstance(calibration["windows"], float) or not 0 < calibration["windows"] < math.inf:
+        raise InvalidManifest(f"'windows' of the calibration must be a positive float, got {format_value(calibration['windows'])}")
+    _check_integer(calibration["end"], "end", -(2**63), 2**63 - 1)
 
 
 def _check_numbers(numbers: Any, label: str, names: list[str], minimum: float, maximum: float) -> None:

@@ -17,6 +17,7 @@ from deepforecast.errors import CapabilityError, DataError, DataWarning, ModelFi
 from tests.frames import FREQUENCIES, LIBRARIES, D, P, converted, same
 from tests.models.neural.test_serialization import channel
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*after calibration")  # after 2 steps
 HORIZON = 3
 SMALL: dict[str, Any] = {"horizon": HORIZON, "input_size": 8, "max_steps": 2, "batch_size": 16}
 ROLES = {"future": ("price", "promo"), "past": ("visits", "weather"), "static": ("size", "kind")}
