@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -221,12 +221,12 @@ class NeuralForecaster(Forecaster):
     def training_report_(self) -> Frame:
         """The training history, one row per step.
 
-        Columns: `step`, `loss`, learning `rate`, `gradient_norm`, `seconds` (NaN in a loaded
-        model), `validation` loss (NaN without one) and `kept`, whether the weights of this step
-        were kept.
+        Columns: `step`, `loss`, `learning_rate`, `gradient_norm`, `seconds` (NaN in a loaded
+        model), `validation_loss` (NaN at other steps) and `selected`, whether the final weights are
+        those after this step.
         """
         state = self.fitted_state()
-        return frames.build(state.series.library, _fit.training_report(state.learned["record"]))
+        return frames.build(state.series.library, _fit.training_report(state.learned["training_record"]))
 
     @property
     def calibration_(self) -> Frame:
@@ -242,9 +242,9 @@ class NeuralForecaster(Forecaster):
         return frames.build(state.series.library, _calibration.calibration_columns(state.learned.shared.get("calibration")))
 
     @property
-    def stopped_(self) -> str:
+    def stop_reason_(self) -> str:
         """Reason why training stopped."""
-        return str(self.fitted_state().learned["record"]["why"])
+        return str(self.fitted_state().learned["training_record"]["stop_reason"])
 
     def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
         """Forecast the time steps of the training data, or of other histories, each from an earlier cutoff.
@@ -481,7 +481,9 @@ class NeuralForecaster(Forecaster):
             )
         learned = replace(_fit.fit_network(self, panel, monitor), history=panel)  # for `fitted_values`
         # Models of an inner cross-validation draw no sample paths.
-        return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
+        if isinstance(monitor, _fit.UserTraining) or not monitor.is_outermost:
+            return learned
+        return self._fit_residual_correlation(learned, panel)
 
     def _fine_tune(
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
@@ -495,23 +497,14 @@ class NeuralForecaster(Forecaster):
 
     def _fit_untrained(self, panel: Panel) -> Panel:
         """Fit with a network that is not trained; return the panel that its batches come from."""
-        panels = self.__dict__["_untrained"] = list[Panel]()
-        try:
-            self.__dict__["state_"] = self._fit_panel(panel)
-        finally:
-            del self.__dict__["_untrained"]
-        return panels[0]
+        state = self._fit_panel(panel, _fit.UserTraining())
+        self.__dict__["state_"] = state
+        return cast(Panel, state.learned.history)
 
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        """Add the residual correlation to the state, unless the network is not trained yet.
-
-        `_fit_untrained` sets the list `_untrained`, and receives the panel in it.
-        """
+        """Add the residual correlation to the state."""
         from deepforecast.models.neural import _residual_correlation
 
-        if "_untrained" in self.__dict__:  # the user's own Trainer trains the network later
-            self.__dict__["_untrained"].append(panel)
-            return learned
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:

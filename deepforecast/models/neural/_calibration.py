@@ -326,7 +326,7 @@ def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) ->
     n_windows = float((n_new[recent] // horizon).mean()) if len(recent) else 0.0
     if n_windows < MIN_RECENT_WINDOWS:
         return calibration
-    scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("place", "spread")]
+    scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("loc", "scale")]
     panel = model._add_series_columns(panel, learned).take(recent)
     panel = panel.between(panel.lengths - n_new[recent] - input_size, panel.lengths)
     arrays = replace(windows.window_arrays(panel, columns), loc=scales[0], scale=scales[1])

@@ -134,5 +134,5 @@ def _forecasts(model: NeuralForecaster, future: Frame | None, panel: Panel) -> d
         outputs["beam_search"] = model.beam_search(2, future=future)
     numbers = {name: np.asarray(frame.select_dtypes("number"), dtype=np.float64) for name, frame in outputs.items()}
     learned = model.fitted_state().learned_with_series
-    correlation = _residual_correlation.fit_residual_correlation(model, learned, panel).shared.get("ties")
+    correlation = _residual_correlation.fit_residual_correlation(model, learned, panel).shared.get("correlation_factor")
     return numbers if correlation is None else {**numbers, "residual correlation": correlation}

@@ -39,6 +39,10 @@ VALIDATION_BATCH_SIZE = 1024  # windows
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
 
 
+class UserTraining(Monitor):
+    """Monitor of a fit that leaves the training of the network to a Trainer of the user."""
+
+
 def fit_network(
     model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None = None, lr_factor: float = 1.0
 ) -> LearnedState:
@@ -63,8 +67,8 @@ def _fit_network(
     it trains, the monitor can take a snapshot of the state.
     """
     horizon = _required_horizon(model)
-    columns = None if previous is None else WindowColumns.from_dict(previous["channels"])
-    season = _season_length(model, panel) if previous is None else int(previous["season"])
+    columns = None if previous is None else _series_state.window_columns(previous)
+    season = _season_length(model, panel) if previous is None else previous["network"].sizes.season
     scale_source = previous if model.keeps_series_scale else None
     scales = (
         _series_state.series_scales(panel, model)
@@ -83,15 +87,15 @@ def _fit_network(
         network.level_ratio.fill_(_level_ratio(panel, columns))
     if previous is None:
         model._initialize(network, panel, columns, scales)
-    shared = {"channels": columns.to_dict(), "season": season, "network": network}
+    shared: dict[str, Any] = {"network": network}
     if model.scaler_scope == "panel":
-        shared["scale"] = [float(values[0]) for values in scales]
+        shared["panel_scale"] = [float(values[0]) for values in scales]
     by_series = _series_state.last_observations(panel, columns, scales)
     learned = LearnedState(by_series, shared, series=panel.series)
 
     def snapshot() -> tuple[Panel, LearnedState]:
         """The panel and the current state, with a copy of the network and an empty record."""
-        return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "record": {}})
+        return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "training_record": {}})
 
     monitor.set_snapshot(snapshot)
     from deepforecast.models.neural import _training
@@ -260,10 +264,11 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
     """The columns of `training_report_`, arrays with one entry per step, from the stored record."""
     steps = np.arange(1, len(record["loss"]) + 1)
     validation = np.full(len(steps), np.nan)
-    validation[np.asarray(record["validated"], dtype=np.int64) - 1] = record["validation"]
+    validation[np.asarray(record["validation_steps"], dtype=np.int64) - 1] = record["validation_loss"]
     return {
-        "step": steps, "loss": record["loss"], "rate": record["rate"], "gradient_norm": record["norm"],
-        "seconds": record["seconds"], "validation": validation, "kept": steps == record["kept"],
+        "step": steps, "loss": record["loss"], "learning_rate": record["learning_rate"],
+        "gradient_norm": record["gradient_norm"],
+        "seconds": record["seconds"], "validation_loss": validation, "selected": steps == record["best_step"],
     }  # fmt: skip
 
 

@@ -114,11 +114,11 @@ def _state_at_cutoffs(model: NeuralForecaster, learned: LearnedState, panel: Pan
     first = panel.indptr[windows.series]
     stop = first + windows.cutoff
     loc, scale = _window_scales(model, learned, panel, windows)
-    by_series = {"tail": last_values(panel.y, first, stop, columns.input_size), "place": loc, "spread": scale}
+    by_series = {"recent_values": last_values(panel.y, first, stop, columns.input_size), "loc": loc, "scale": scale}
     for name in (*columns.numeric, *columns.categorical):
         fill_value = np.nan if name in columns.numeric else float(UNKNOWN)
         column = panel.covariates[name].values
-        by_series[f"tail:{name}"] = last_values(column, first, stop, columns.input_size, fill_value)
+        by_series[f"recent_values:{name}"] = last_values(column, first, stop, columns.input_size, fill_value)
     for name in (*columns.static, *columns.static_codes):
         by_series[f"static:{name}"] = learned.by_series[f"static:{name}"][windows.series]
     last = panel.start[windows.series] + panel.calendar.step * (windows.cutoff - 1)
@@ -132,7 +132,7 @@ def _window_scales(
 
     Those of scope "series" are estimated from the time steps before the cutoff, unless the series keeps its scale from fit.
     """
-    loc, scale = (learned.by_series[name][windows.series] for name in ("place", "spread"))
+    loc, scale = (learned.by_series[name][windows.series] for name in ("loc", "scale"))
     if model.scaler_scope != "series":
         return loc, scale
     estimated = np.arange(len(loc))

@@ -177,8 +177,8 @@ class _ExportedNetwork(nn.Module):
             past_codes=read_input("past_codes", window_columns.input_size, 0, is_integer=True),
             future_codes=read_input("future_codes", window_columns.horizon, 0, is_integer=True),
             static_codes=read_input("static_codes", 0, is_integer=True),
-            loc=arrays.get("place", y[:, :1] * 0),
-            scale=arrays.get("spread", y[:, :1] * 0 + 1),
+            loc=arrays.get("loc", y[:, :1] * 0),
+            scale=arrays.get("scale", y[:, :1] * 0 + 1),
         )
         raw, scaling = self.network(batch)
         return tuple(
@@ -239,7 +239,7 @@ def _example_inputs(columns: WindowColumns, has_series_scale: bool) -> dict[str,
         if shape[-1]:
             inputs[name] = torch.zeros((2, *shape), dtype=torch.int64 if name.endswith("codes") else torch.float32)
     if has_series_scale:
-        inputs |= {"place": torch.zeros((2, 1), dtype=torch.float64), "spread": torch.ones((2, 1), dtype=torch.float64)}
+        inputs |= {"loc": torch.zeros((2, 1), dtype=torch.float64), "scale": torch.ones((2, 1), dtype=torch.float64)}
     return inputs
 
 

@@ -256,11 +256,11 @@ class HorizonForecaster:
         self.horizon = self.window_columns.horizon
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
-        self.recent_values: Floats = np.asarray(learned.by_series["tail"])
+        self.recent_values: Floats = np.asarray(learned.by_series["recent_values"])
         self.windows = torch.from_numpy(np.require(self.recent_values, requirements=["C", "W"]))
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
-        self.correlation_factor: Floats | None = learned.shared.get("ties")
+        self.correlation_factor: Floats | None = learned.shared.get("correlation_factor")
         self._length = self.recent_values.shape[1] + self.blocks * self.horizon  # window and all blocks
 
     def select_series(self, series: Ints) -> HorizonForecaster:
@@ -361,8 +361,8 @@ class HorizonForecaster:
             "past_codes": category_codes[code_series, past_steps],
             "future_codes": category_codes[code_series, future_steps, : columns.n_future_codes],
             "static_codes": static_codes[series],
-            "loc": by_series["place"][series, None],
-            "scale": by_series["spread"][series, None],
+            "loc": by_series["loc"][series, None],
+            "scale": by_series["scale"][series, None],
         }
         covariates = {name: torch.from_numpy(array) for name, array in arrays.items()}
         batch = Batch(y=pad_batch(recent_values).contiguous(), **covariates)
@@ -392,7 +392,7 @@ class HorizonForecaster:
 
         Steps without a known value repeat the last one.
         """
-        past_values = encode(self.learned.by_series[f"tail:{name}"])
+        past_values = encode(self.learned.by_series[f"recent_values:{name}"])
         future_values = encode(self.future[name].values) if name in self.future else past_values[:, -1:]
         n_missing = self._length - past_values.shape[1] - future_values.shape[1]
         repeated = np.repeat(future_values[:, -1:], max(n_missing, 0), axis=1)

@@ -35,16 +35,16 @@ STOPPED = ("interrupted", "stopped by the caller")  # reasons to stop after whic
 def train_network(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, lr_factor: float, previous: LearnedState | None
 ) -> dict[str, Any]:
-    """Train the network of `learned` in place; return the entries "record" and "calibration" of the state.
+    """Train the network of `learned` in place; return the entries "training_record" and "calibration" of the state.
 
     Quantiles are calibrated on the rows held out for validation. Without these, the tail of the series is held out for
     the first part of the steps, and the second part has all windows. A network that is fine-tuned keeps its factors.
     With a user's own Trainer the network is not trained.
     """
-    if "_untrained" in model.__dict__:
-        return {"record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
+    if isinstance(monitor, _fit.UserTraining):
+        return {"training_record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
     columns = _series_state.window_columns(learned)
-    scales = (learned.by_series["place"], learned.by_series["spread"])
+    scales = (learned.by_series["loc"], learned.by_series["scale"])
     sampler, validation = _fit.build_batches(model, panel, columns, scales)
     options = _fit.training_options(model, len(sampler.window_index), lr_factor)
     tail = np.zeros(len(panel), dtype=np.int64)
@@ -57,7 +57,7 @@ def train_network(
     else:
         record, calibration = _train_twice(model, panel, learned, monitor, sampler, options, tail)
     windows_per_step = options.batch_size * options.accumulate_grad_batches
-    entries = {"record": _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))}
+    entries = {"training_record": _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))}
     return entries if calibration is None else {**entries, "calibration": calibration}
 
 
@@ -82,7 +82,7 @@ def _train_twice(
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, time_limit=time_limit, seed=options.seed ^ SECOND_SEED,
-        learning_rate=max(first.rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
+        learning_rate=max(first.learning_rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
     second = _run(model, panel, learned, PartMonitor(monitor, n_steps, options.max_steps), second_sampler, second_options)
     return join_records(first, second), calibration
@@ -142,8 +142,8 @@ def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecor
     before = first.seconds[-1]
     return TrainingRecord(
         loss=first.loss + second.loss,
-        rate=first.rate + second.rate,
-        norm=first.norm + second.norm,
+        learning_rate=first.learning_rate + second.learning_rate,
+        gradient_norm=first.gradient_norm + second.gradient_norm,
         seconds=first.seconds + [before + seconds for seconds in second.seconds],
         best_step=len(first.loss) + second.best_step,
         stop_reason=second.stop_reason,
@@ -153,10 +153,11 @@ def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecor
 def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
     """The training record as it is stored in the state: arrays by name, and scalars."""
     return {
-        "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
-        "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
-        "validation": np.array(list(record.validation.values())), "kept": record.best_step,
-        "why": record.stop_reason, "passes": n_epochs,
+        "loss": np.array(record.loss), "learning_rate": np.array(record.learning_rate),
+        "gradient_norm": np.array(record.gradient_norm),
+        "seconds": np.array(record.seconds), "validation_steps": np.array(list(record.validation_loss), dtype=np.int64),
+        "validation_loss": np.array(list(record.validation_loss.values())), "best_step": record.best_step,
+        "stop_reason": record.stop_reason, "n_epochs": n_epochs,
     }  # fmt: skip
 
 

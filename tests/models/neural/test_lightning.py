@@ -101,10 +101,10 @@ def test_what_is_missing_is_filled_as_in_a_fit() -> None:
 
 def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
     model = DLinear(**SMALL, max_steps=2, scaler_scope="panel").fit(FRAME)
-    place, spread = model.state_.learned["scale"]
+    loc, scale = model.state_.learned["panel_scale"]
     batch = next(iter(model.datamodule(FRAME.assign(y=FRAME.y * 100)).train))
-    assert set(batch.loc.flatten().tolist()) == {place}
-    assert set(batch.scale.flatten().tolist()) == {spread}
+    assert set(batch.loc.flatten().tolist()) == {loc}
+    assert set(batch.scale.flatten().tolist()) == {scale}
 
 
 def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> None:
