@@ -195,6 +195,6 @@ def test_validation_error_is_that_of_free_running_forecasts(kind: type[Forecaste
     held = from_end(frame) < H
     model: Any = kind(horizon=H, validation_size=H, validate_every=4, calendar=None, **common, **told).fit(frame)
     found = model.predict(frame=frame[~held])[kind.__name__].to_numpy()
-    reported = model.training_report_["validation"].dropna()
+    reported = model.training_report_["validation_loss"].dropna()
     assert len(reported) == 1
     np.testing.assert_allclose(reported.iloc[0], np.abs(found - frame.loc[held, "y"].to_numpy()).mean(), rtol=1e-5)

@@ -1,7 +1,7 @@
 """Names of heads, losses, scalers and scores, and what must be known of them without torch.
 
 The tables have one row per name: adding a head or a loss takes its file and its row. The `Literal` types, the choices of
-the parameters of networks, follow from the tables; the torch code reads the same tables.
+the parameters of networks, follow from the tables, but for type checkers; the torch code reads the same tables.
 """
 
 from __future__ import annotations
@@ -91,10 +91,13 @@ LOSS_FACTS: dict[str, LossFacts] = {
 
 LOCATION_HEADS = tuple(name for name, facts in HEAD_FACTS.items() if facts.is_location)
 
-if TYPE_CHECKING:  # type checkers do not evaluate the tables
-    HeadName = str
-    LocationHeadName = str
-    LossName = str
+if TYPE_CHECKING:  # type checkers do not evaluate the tables; a test compares them with these names
+    HeadName = Literal[
+        "quantiles", "point", "normal", "student_t", "laplace", "lognormal", "negative_binomial", "poisson", "zero_inflated",
+        "tweedie", "mixture", "implicit_quantile", "bins",
+    ]
+    LocationHeadName = Literal["quantiles", "point", "normal", "student_t", "laplace"]
+    LossName = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 else:
     HeadName = Literal[tuple(HEAD_FACTS)]
     LocationHeadName = Literal[LOCATION_HEADS]

@@ -44,8 +44,10 @@ def expect_error(error_class: type[Exception], *words: str, when: str = "called"
 
 
 @contextmanager
-def collect_warnings() -> Iterator[list[str]]:
-    """Collect the messages of `DataWarning` and `TrainingWarning` in the block; other warnings are violations."""
+def collect_warnings(
+    reported: type[Warning] | tuple[type[Warning], ...] = (DataWarning, TrainingWarning),
+) -> Iterator[list[str]]:
+    """Collect the messages of warnings in the block; others than `DataWarning` and `TrainingWarning` are violations."""
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as recorded:
         warnings.simplefilter("always")
@@ -55,7 +57,8 @@ def collect_warnings() -> Iterator[list[str]]:
             issubclass(warning.category, (DataWarning, TrainingWarning)),
             f"a {warning.category.__name__} must not be issued: {warning.message}",
         )
-        messages.append(str(warning.message))
+        if issubclass(warning.category, reported):
+            messages.append(str(warning.message))
 
 
 def expect_one_warning(messages: list[str], *words: str) -> None:

@@ -247,7 +247,7 @@ class TrainingMonitor(pl.Callback):
         self.good_step = self.step
         self.n_retries = 0
         if self.validation is None:
-            self.monitor.report(recent_loss, self.step, self.options.max_steps)
+            self.monitor.report(recent_loss, self.options.steps_before + self.step, self.options.total_steps)
 
     def _roll_back(self, n_steps: int) -> None:
         """Restore the last snapshot, `n_steps` steps before, and halve the learning rate.
@@ -282,19 +282,20 @@ class TrainingMonitor(pl.Callback):
             for step, is_finite in enumerate(finite, 1)
             if not is_finite and step > self.good_step
         ]
+        before = self.options.steps_before
         if nonfinite_steps:
-            steps = "at" if nonfinite_steps[0] == self.step else f"from step {nonfinite_steps[0]} to"
+            steps = "at" if nonfinite_steps[0] == self.step else f"from step {before + nonfinite_steps[0]} to"
             rule = (
                 "The loss and its gradients must be finite, got NaN or infinity "
-                f"{steps} step {self.step}"
+                f"{steps} step {before + self.step}"
             )
         else:
             rule = (
                 f"The loss must not grow to {DIVERGED_FACTOR:g} times that of the untrained network, got "
-                f"{losses[-1]:g} after {losses[0]:g} at step {self.step}"
+                f"{losses[-1]:g} after {losses[0]:g} at step {before + self.step}"
             )
         note = "; restarts from earlier weights with lower learning rates failed" if self.n_retries > 1 else ""
-        return TrainingError(f"{rule} of {self.options.max_steps}{note}.", hint=REMEDY)
+        return TrainingError(f"{rule} of {self.options.total_steps}{note}.", hint=REMEDY)
 
     def _warn_of_undone_steps(self) -> None:
         """Warn if steps were undone, with their number and the final factor of the learning rate."""
@@ -327,7 +328,7 @@ class TrainingMonitor(pl.Callback):
                 self.best = (value, self._copy_weights())
                 self.checks_without_improvement = 0
                 self.record.best_step = self.step
-        self.monitor.report(value, self.step, self.options.max_steps)
+        self.monitor.report(value, self.options.steps_before + self.step, self.options.total_steps)
         if (
             self.options.patience is not None
             and self.checks_without_improvement >= self.options.patience

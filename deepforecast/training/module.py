@@ -57,7 +57,7 @@ class ForecastModule(pl.LightningModule):
         self.gradient_norm: Tensor | None = None  # of the last step, before clipping
         self._loss: Any = compile_loss(network.loss) if options.compile else network.loss
         self._parameters_to_train = [parameter for parameter in network.parameters() if parameter.requires_grad]
-        self.save_hyperparameters(dict(options.hyperparameters))
+        self.save_hyperparameters(dict(options.hyperparameters), logger=not options.steps_before)
 
     @property
     def step(self) -> int:
@@ -73,8 +73,10 @@ class ForecastModule(pl.LightningModule):
             )
         with torch_defaults(autocast=True):  # autocast as set by the Trainer
             loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, self.step))
-        if self.logs_loss:
-            self.log("loss", loss.detach(), prog_bar=True, batch_size=len(batch))
+            if self.logs_loss:
+                self.log("loss", loss.detach(), prog_bar=True, batch_size=len(batch))
+                # Loggers number steps by it: those of a resumed run, or of a second part, go on.
+                self.log("step", float(self.options.steps_before + self.step), batch_size=len(batch))
         return loss
 
     def validation_step(self, batch: Batch, _: int) -> None:

@@ -42,7 +42,8 @@ class TrainingOptions:
 
     A `learning_rate` of 0 means that it is found by a range test, and is then multiplied by
     `lr_factor`. `trainer` has the arguments of Lightning's Trainer that are no fields of their own;
-    `hyperparameters` are those logged by Lightning's loggers.
+    `hyperparameters` are those logged by Lightning's loggers. A fit in two parts has further steps
+    before or after this run.
     """
 
     max_steps: int
@@ -70,6 +71,13 @@ class TrainingOptions:
     checkpoint_every: int = 100
     trainer: Mapping[str, Any] = field(default_factory=dict)
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    steps_before: int = 0
+    steps_after: int = 0
+
+    @property
+    def total_steps(self) -> int:
+        """Number of steps of all parts of the fit."""
+        return self.steps_before + self.max_steps + self.steps_after
 
 
 def schedule_factor(options: TrainingOptions, step: int) -> float:

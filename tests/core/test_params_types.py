@@ -61,7 +61,7 @@ def test_unions_are_taken_apart_in_every_spelling() -> None:
         (tuple[float, float], "a tuple of 2 finite numbers above 0"), (list[str], "a list of strings"),
         (list[int | str], "a list of integers or strings"),
         (list[Any], "a list"), (dict[str, int], "a dict"), (Literal["a", None], "'a' or None"),
-        (np.ndarray, "a ndarray"), (Callable[[int], int], "a Callable"),
+        (np.ndarray, "a ndarray"), (Callable[[int], int], "a function"),
     ],
     ids=str,
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -19,6 +21,16 @@ def test_each_name_has_facts_and_code() -> None:
     assert set(get_args(names.Scaler)) == set(names.SCALER_FACTS) == set(SCALER_FUNCTIONS)
     assert set(get_args(names.Score)) <= set(SCORES)
     assert get_args(names.LocationHeadName) == names.LOCATION_HEADS
+
+
+def test_names_for_type_checkers_are_those_of_the_tables() -> None:
+    (block,) = [
+        node for node in ast.parse(Path(names.__file__).read_text()).body if isinstance(node, ast.If)
+    ]
+    literals = {
+        assign.targets[0].id: ast.literal_eval(assign.value.slice) for assign in block.body if isinstance(assign, ast.Assign)
+    }
+    assert literals == {name: get_args(getattr(names, name)) for name in ("HeadName", "LocationHeadName", "LossName")}
 
 
 @pytest.mark.parametrize("name", list(HEADS))

@@ -66,7 +66,7 @@ def test_a_loss_that_is_not_finite_at_the_last_step_is_an_error(
 def test_any_number_of_losses_that_recover_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     break_losses(monkeypatch, {55, 155, 255, 355, 455, 515})
     with pytest.warns(TrainingWarning, match=r"^60 of 600 training steps were undone"):
-        model = MLP(**SMALL, hidden_sizes=[8], max_steps=600).fit(FRAME)
+        model = MLP(**SMALL, hidden_sizes=[8], max_steps=600, intervals="uncalibrated").fit(FRAME)
     assert np.isfinite(model.predict().MLP).all()
 
 
@@ -121,9 +121,9 @@ def test_ctrl_c_keeps_the_last_good_weights(monkeypatch: pytest.MonkeyPatch) -> 
     break_losses(monkeypatch, ALWAYS)
     stepped = TrainingMonitor.finish_step
 
-    def interrupt(self: TrainingMonitor) -> bool:
+    def interrupt(self: TrainingMonitor, *step: Any) -> bool:
         self.interrupted = self.step == 15
-        return stepped(self)
+        return stepped(self, *step)
 
     monkeypatch.setattr(TrainingMonitor, "finish_step", interrupt)
     with pytest.warns(TrainingWarning) as warned:
@@ -178,7 +178,7 @@ def test_a_diverged_network_is_a_failed_row_and_a_failed_trial(
     )
     break_losses(monkeypatch, range(15, 21))  # the second trial of one window of 10 steps
     with pytest.warns(TrainingWarning, match="1 of 3 trials failed. The first reason: TrainingError"):
-        found = tune(MLP(**{**SMALL, "max_steps": 10}, hidden_sizes=[8]), FRAME, n_trials=3)
+        found = tune(MLP(**{**SMALL, "max_steps": 10}, hidden_sizes=[8], intervals="uncalibrated"), FRAME, n_trials=3)
     trials = pd.DataFrame(found.trials)
     assert trials.state.value_counts().to_dict() == {"complete": 2, "failed": 1}
 

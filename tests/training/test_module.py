@@ -73,7 +73,8 @@ def test_gradients_are_clipped_by_norm_or_by_value_and_their_norm_before_is_retu
 
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
 def test_rates_rise_then_fall_as_the_schedule_says(schedule: str) -> None:
-    report = DLinear(**SMALL, lr_schedule=schedule, max_steps=40, learning_rate=0.1).fit(FRAME).training_report_
+    options = {"max_steps": 40, "learning_rate": 0.1, "intervals": "uncalibrated"}
+    report = DLinear(**SMALL, **options, lr_schedule=schedule).fit(FRAME).training_report_
     assert report.learning_rate.iloc[:4].tolist() == pytest.approx([0.025, 0.05, 0.075, 0.1])
     after = report.learning_rate.iloc[4:]
     if schedule == "constant":

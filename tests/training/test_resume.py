@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import DLinear
+from deepforecast import MLP, DLinear
 from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError, TrainingError, TrainingWarning
 from tests.training.runs import FRAME, cut, lstm, same, weights
@@ -84,6 +84,7 @@ def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
         "learning_rate": 0.5,
         "lr_schedule": "constant",
         "max_steps": 50,
+        "skip_hidden_sizes": (256, 256),
         "trainer": {"gradient_clip_val": None},
         "head": "point",
         "loss": "mse",
@@ -131,7 +132,7 @@ def test_checkpoint_of_other_data_or_another_model_is_refused(tmp_path: Path) ->
         with pytest.raises(TrainingError, match=r"differ in.*data"):
             model.fit(frame)
     with pytest.raises(TrainingError, match="model"):
-        DLinear(horizon=4, checkpoint_dir=str(tmp_path)).fit(FRAME)
+        DLinear(horizon=4, intervals="uncalibrated", checkpoint_dir=str(tmp_path)).fit(FRAME)
     model.clone(time_limit=1000.0, checkpoint_every=50).fit(FRAME)
 
 
@@ -159,7 +160,10 @@ def test_the_gradient_scaler_of_half_precision_goes_on_where_it_was(tmp_path: Pa
     def fit(folder: Path, stop_after: int | None = None) -> dict[str, Any]:
         """The state of the scaler, which doubles every 4 steps, after 20 steps or fewer."""
         plugin = MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=4))
-        model = lstm(max_steps=20, checkpoint_dir=str(folder), checkpoint_every=10, trainer={"plugins": [plugin]})
+        model = MLP(
+            horizon=4, hidden_sizes=[8], max_steps=20, intervals="uncalibrated", checkpoint_dir=str(folder), checkpoint_every=10,
+            trainer={"plugins": [plugin]},
+        )
         if stop_after is None:
             model.fit(FRAME)
         else:

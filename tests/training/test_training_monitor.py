@@ -46,7 +46,7 @@ def test_the_best_weights_on_validation_are_kept_where_the_last_are_worse(given:
     report = model.fit(noise()).training_report_
     kept, values = report[report.selected], report.validation_loss.dropna()
     assert values.iloc[-1] > 1.05 * values.min()
-    assert kept.validation.tolist() == [values.min()]
+    assert kept.validation_loss.tolist() == [values.min()]
     assert values.index.tolist() == list(range(4, 60, 5))
     assert held_out(model, noise()) == pytest.approx(values.min(), rel=1e-6)
     assert model.stop_reason_ == "all steps done"
@@ -124,7 +124,7 @@ def test_learning_rate_much_too_large(kind: Any, rate: float) -> None:
     """Either a warning names the step and the fix, or the forecast is close to the data."""
     frame = generate(2, 60)
     wide = float(frame.y.max() - frame.y.min())
-    model = kind(**SMALL, max_steps=30, learning_rate=rate)
+    model = kind(**SMALL, max_steps=30, learning_rate=rate, intervals="uncalibrated")
     try:
         model.fit(frame)
     except TrainingError as error:
@@ -140,6 +140,7 @@ def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rat
         "lr_schedule": "constant",
         "warmup": 0.0,
         "trainer": {"gradient_clip_val": None},
+        "skip_hidden_sizes": (256, 256),
         "head": "point",
         "loss": "mse",
     }
@@ -214,4 +215,4 @@ def test_other_series_are_no_targets_of_a_short_one() -> None:
         model = MLP(horizon=14, input_size=3, validation_size=2, hidden_sizes=[8], max_steps=5, batch_size=32)
         found.append(model.fit(frame).training_report_)
     np.testing.assert_allclose(found[0].loss, found[1].loss, rtol=1e-4)
-    np.testing.assert_allclose(found[0].validation, found[1].validation, rtol=1e-4)
+    np.testing.assert_allclose(found[0].validation_loss, found[1].validation_loss, rtol=1e-4)

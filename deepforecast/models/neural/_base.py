@@ -197,7 +197,7 @@ class NeuralForecaster(Forecaster):
         "max_steps": 300, "learning_rate": 1e-2, "scaler": "standard", "scaler_scope": "panel", "input_size": 6
     }  # fmt: skip
     coverage_process: ClassVar[str] = "seasonal_noise"
-    coverage_example: ClassVar[dict[str, Any]] = {"max_steps": 200, "learning_rate": 1e-2, "batch_size": 64}
+    coverage_example: ClassVar[dict[str, Any]] = {"max_steps": 300, "learning_rate": 1e-2, "batch_size": 64}
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:

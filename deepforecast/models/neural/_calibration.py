@@ -5,7 +5,8 @@ The factor of quantile q is the max(q, 1 - q) quantile of
 
     (y - median) / (quantile_q - median)
 
-over the steps of all windows, limited to LIMITS and shrunk to the factor known before by n / (n + 30), where n is
+over the steps of all windows, limited to LIMITS and shrunk to the factor known before by n / (n + 30) - unless 80 %
+intervals cover less than 50 % of the held-out values; then they are widened in full - where n is
 the number of horizons that the tail of a series has: windows that overlap are not independent, and neither are those of
 different series at the same time (on M1 monthly, whose tail is one horizon of 578 series, factors that count each
 series worsen the interval score). Calibrated quantiles are
@@ -36,7 +37,7 @@ from deepforecast.data import windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
-from deepforecast.errors import TrainingWarning, pluralize, warn
+from deepforecast.errors import TrainingWarning, warn
 from deepforecast.models.neural import _series_state
 from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
 from deepforecast.nn.batch import Inputs
@@ -62,7 +63,7 @@ LIMITS = (0.25, 4.0)
 RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
 MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
 SHRINKAGE = 30.0  # number of independent windows at which factors count half
-MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail cause a warning
+MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail are widened, with a warning
 MAX_WINDOWS = 512
 MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
 BATCH_SIZE = 256  # windows
@@ -231,19 +232,17 @@ def _path_quantiles(
 
 
 def estimate_factors(
-    probabilities: Floats, quantiles: Floats, actual: Floats, n_windows: float, previous: Floats, head: str | Head
+    probabilities: Floats, quantiles: Floats, actual: Floats, weight: float, previous: Floats, head: str | Head
 ) -> Floats:
     """The factors from quantiles (windows, horizon, probabilities and the median last), see the module.
 
-    `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, `n_windows` the number of
-    independent windows.
+    `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, which count 1 - `weight`.
     """
     if head_facts(head).support == "positive":
         with np.errstate(divide="ignore", invalid="ignore"):
             quantiles, actual = np.log(quantiles), np.log(actual)
     median = quantiles[..., -1]
     factors = previous.copy()
-    weight = n_windows / (n_windows + SHRINKAGE)
     for index, probability in enumerate(probabilities):
         distance = quantiles[..., index] - median
         ratios = (actual - median)[distance != 0] / distance[distance != 0]
@@ -252,6 +251,11 @@ def estimate_factors(
             ratio = float(np.clip(np.quantile(ratios, max(probability, 1 - probability)), *LIMITS))
             factors[index] = previous[index] ** (1 - weight) * ratio**weight
     return make_monotone(probabilities, factors)
+
+
+def shrinkage_weight(n_windows: float) -> float:
+    """Weight of factors from this number of independent windows."""
+    return n_windows / (n_windows + SHRINKAGE)
 
 
 def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
@@ -296,15 +300,21 @@ def calibrate(
     series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), _max_windows(network), model.seed)
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
     n_windows = float(np.maximum(tail // horizon, 1)[tail > 0].mean())
-    factors = estimate_factors(probabilities, quantiles, actual, n_windows, np.ones(len(probabilities)), model.head)
-    moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
+    ones = np.ones(len(probabilities))
+    factors = estimate_factors(probabilities, quantiles, actual, shrinkage_weight(n_windows), ones, model.head)
     # Indices of the probabilities at both ends of a central interval.
     pairs = [pair for pair in combinations(range(len(probabilities)), 2) if abs(probabilities[[*pair]].sum() - 1) < 1e-9]
+    levels = np.array([round(float(100 * (probabilities[high] - probabilities[low])), 6) for low, high in pairs])
+    uncalibrated = np.array([_coverage(quantiles, actual, *pair) for pair in pairs])
+    if _is_far_below(levels, uncalibrated):  # however few windows there are
+        full_factors = estimate_factors(probabilities, quantiles, actual, 1.0, ones, model.head)
+        factors = np.maximum(factors, full_factors)
+    moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
     return {
         "probabilities": probabilities,
         "factors": factors,
-        "levels": np.array([round(float(100 * (probabilities[high] - probabilities[low])), 6) for low, high in pairs]),
-        "uncalibrated": np.array([_coverage(quantiles, actual, *pair) for pair in pairs]),
+        "levels": levels,
+        "uncalibrated": uncalibrated,
         "calibrated": np.array([_coverage(moved, actual, *pair) for pair in pairs]),
         "windows": n_windows,
         "end": end,
@@ -336,7 +346,8 @@ def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) ->
     series, cutoff = spread_windows(first, panel.lengths - horizon, horizon, max_windows, model.seed)
     probabilities = calibration["probabilities"]
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
-    factors = estimate_factors(probabilities, quantiles, actual, n_windows, calibration["factors"], model.head)
+    weight = shrinkage_weight(n_windows)
+    factors = estimate_factors(probabilities, quantiles, actual, weight, calibration["factors"], model.head)
     return {**calibration, "factors": factors}
 
 
@@ -352,21 +363,28 @@ def _coverage(quantiles: Floats, actual: Floats, low: int, high: int) -> float:
     return float(100 * inside[observed].mean()) if observed.any() else float("nan")
 
 
+def _is_far_below(levels: Floats, coverage: Floats) -> bool:
+    """Whether intervals of about 80 % cover less than MIN_COVERAGE of their level."""
+    if not len(levels):
+        return False
+    index = int(np.argmin(np.abs(levels - 80)))
+    return bool(coverage[index] < MIN_COVERAGE * levels[index])
+
+
 def warn_of_coverage(model: NeuralForecaster, learned: LearnedState) -> None:
-    """Warn if an interval of about 80 % covered less than MIN_COVERAGE of its level on the tail, in spite of the factors."""
+    """Warn if an interval of about 80 % covered less than MIN_COVERAGE of its level on the tail, before it was widened."""
     calibration = learned.shared.get("calibration")
-    if calibration is None or not len(calibration["levels"]):
+    if calibration is None or not _is_far_below(calibration["levels"], calibration["uncalibrated"]):
         return
     index = int(np.argmin(np.abs(calibration["levels"] - 80)))
     level, before, after = (float(calibration[name][index]) for name in ("levels", "uncalibrated", "calibrated"))
-    if after < MIN_COVERAGE * level:
-        warn(
-            f"{model.name}: {level:g} % prediction intervals covered {before:.0f} % of the last observations, which were held "
-            f"out, and {after:.0f} % after calibration on {pluralize(round(calibration['windows']), 'independent window')}. "
-            "Pass more or longer series, or set intervals='conformal'.",
-            TrainingWarning,
-            subject=model.name,
-        )
+    warn(
+        f"{model.name}: {level:g} % prediction intervals covered {before:.0f} % of the last observations, which were held out "
+        f"of the first half of the training; the intervals were widened to cover {after:.0f} % of these. Pass more or longer "
+        "series, or set intervals='conformal'.",
+        TrainingWarning,
+        subject=model.name,
+    )
 
 
 def calibration_columns(calibration: Mapping[str, Any] | None) -> dict[str, Any]:

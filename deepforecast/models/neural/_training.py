@@ -73,18 +73,19 @@ def _train_twice(
     time_limit = None if options.time_limit is None else options.time_limit / 2
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
     first_sampler = replace(sampler, window_index=window_index)
-    first_options = _phase(options, "held_out", max_steps=n_steps, time_limit=time_limit)
-    first = _run(model, panel, learned, PartMonitor(monitor, 0, options.max_steps), first_sampler, first_options)
+    first_options = _phase(options, "held_out", max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
+    first = _run(model, panel, learned, monitor, first_sampler, first_options)
     calibration = _calibrate(model, panel, learned, first_sampler, tail)
     if first.stop_reason in STOPPED:
         return first, calibration
     learned.shared["network"].cpu()  # where a checkpoint of the second part is restored
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
-        options, "all", max_steps=options.max_steps - n_steps, time_limit=time_limit, seed=options.seed ^ SECOND_SEED,
+        options, "all", max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
+        seed=options.seed ^ SECOND_SEED,
         learning_rate=max(first.learning_rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
-    second = _run(model, panel, learned, PartMonitor(monitor, n_steps, options.max_steps), second_sampler, second_options)
+    second = _run(model, panel, learned, monitor, second_sampler, second_options)
     return join_records(first, second), calibration
 
 
@@ -116,25 +117,6 @@ def _run(
         run |= {name: str(getattr(options, name)) for name in ARITHMETIC_OPTIONS}
         run |= {"model": type(model).__name__, "data": fingerprint(panel), "weights": _weights_hash(network)}
     return train(network, sampler, validation, options, monitor, run)
-
-
-class PartMonitor(Monitor):
-    """Reports to the monitor of a fit the steps of a part of its training, which begins after `begin` of `n_steps` steps."""
-
-    def __init__(self, whole: Monitor, begin: int, n_steps: int) -> None:
-        super().__init__()
-        self.whole = whole
-        self.begin = begin
-        self.n_steps = n_steps
-
-    def report(self, value: float, step: int, n_steps: int | None = None) -> None:
-        """Report `value` after `step` steps of the part."""
-        self.whole.report(value, self.begin + step, self.n_steps)
-
-    @property
-    def should_stop(self) -> bool:
-        """Whether the fit must stop now."""
-        return self.whole.should_stop
 
 
 def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecord:

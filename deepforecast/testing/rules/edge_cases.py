@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from deepforecast.data.frames import Floats, Frame
-from deepforecast.errors import DataError, format_list, format_value
+from deepforecast.errors import DataError, DataWarning, format_list, format_value
 from deepforecast.testing import fixtures
 from deepforecast.testing.assertions import (
     collect_warnings,
@@ -62,7 +62,7 @@ def odd_histories_give_finite_forecasts(subject: Subject) -> None:
         "a straight line": np.arange(ROWS, dtype=np.float64),
     }
     histories = {label: values for label, values in histories.items() if subject.accepts(values)}
-    with collect_warnings() as messages:
+    with collect_warnings(DataWarning) as messages:
         forecast = _forecast_histories(subject, histories)
     for message in messages:
         expect(
