@@ -501,6 +501,11 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         SaveError
             If the model cannot be stored or the file cannot be written.
 
+        Notes
+        -----
+        Loggers, callbacks and other objects in `trainer` of a network are left out, as they do not
+        change its forecasts; a loaded model has the numbers and texts of `trainer`.
+
         Examples
         --------
         >>> import tempfile

@@ -135,7 +135,8 @@ class _Writer:
         name = type(model).__name__
         if name not in registry.names() or registry.get(name) is not type(model):
             raise InvalidManifest(f"the class {name} must be registered; decorate it with @deepforecast.register")
-        parameters = {key: self.parameter(value, key) for key, value in model.get_params(deep=False).items()}
+        values = object_serialization.saved_values(model)
+        parameters = {key: self.parameter(value, key) for key, value in values.items()}
         return {"model": name, "parameters": parameters}
 
     def parameter(self, value: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Functions and torch modules that a user passes as parameters, as names that can be imported, settings and weights.
+"""Parameters in files: plain values, and functions and torch modules as names that can be imported, settings and weights.
 
 A file names the code, it does not contain it; on loading it is imported only if the user names it in `trusted`.
 """
@@ -10,9 +10,31 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from deepforecast.core.encoding import Arrays, UntrustedTypeError
-from deepforecast.core.params import equal_params, read_settings
+from deepforecast.core.object_identity import equal_values, read_settings
+from deepforecast.core.params import declared_params, format_param
 from deepforecast.errors import format_value
+
+
+def saved_values(model: Any) -> dict[str, Any]:
+    """The parameter values of a model that a file stores, see `save_plain` of `param`."""
+    values: dict[str, Any] = model.get_params(deep=False)
+    params = declared_params(type(model))
+    for name, param in params.items():
+        if param.save_plain and isinstance(values[name], dict):
+            values[name] = {key: value for key, value in values[name].items() if is_plain(value)} or None
+    return values
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is None, a number, a string, or consists of these."""
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_plain(inner) for key, inner in value.items())
+    if isinstance(value, (list, tuple)):
+        return all(map(is_plain, value))
+    return value is None or isinstance(value, (bool, int, float, str, np.bool_, np.integer, np.floating))
 
 
 def is_storable(value: Any) -> bool:
@@ -49,14 +71,14 @@ def import_object(name: str) -> Any:
 
 def split_module(module: Any) -> tuple[dict[str, Any], Arrays]:
     """The settings and the weights of a torch module; raises if they do not make an equal one."""
-    settings = read_settings(module)
     try:
+        settings = read_settings(module)
         weights = {name: tensor.numpy(force=True) for name, tensor in module.state_dict().items()}
-        is_restored = equal_params({"module": build_module(type(module), settings, weights)}, {"module": module})
+        is_restored = equal_values(build_module(type(module), settings, weights), module)
     except Exception as error:  # user code may raise anything
-        raise _rebuild_error(module, f" ({type(error).__name__}: {format_value(str(error), 200)})") from error
+        raise restore_error(module, f" ({type(error).__name__}: {format_value(str(error), 200)})") from error
     if not is_restored:
-        raise _rebuild_error(module)
+        raise restore_error(module)
     return settings, weights
 
 
@@ -75,9 +97,12 @@ def build_module(cls: type, settings: Mapping[str, Any], weights: Arrays) -> Any
     return module
 
 
-def _rebuild_error(module: Any, reason: str = "") -> UntrustedTypeError:
+def restore_error(module: Any, reason: str = "") -> UntrustedTypeError:
+    """The error for a torch module that its settings and weights do not restore."""
     name = type(module).__name__
+    settings = f"settings {format_param(module).removeprefix(name)}"
     return UntrustedTypeError(
-        f"{name} must be restored by its settings and weights, got another object{reason}.",
-        hint=f"Store each constructor argument of {name} in an attribute of its name, or define a property `settings`, a dict",
+        f"{name} must be restored by its constructor arguments and weights, got another object from the {settings}{reason}.",
+        hint=f"Store each constructor argument of {name} as it is in an attribute of its name, or define a property `settings`, "
+        "a dict of these arguments; change no other attributes",
     )

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deepforecast.core.object_identity import equal_values, is_object, object_hash, read_settings, text_without_address
 from deepforecast.core.synonyms import suggest
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, join_alternatives
 
@@ -82,6 +83,8 @@ def is_instance(value: Any, annotation: Any) -> bool:
         return isinstance(value, Mapping) and all(
             is_instance(key, key_type) and is_instance(element, value_type) for key, element in value.items()
         )
+    if origin is Callable:
+        return callable(value) and not isinstance(value, type)
     if origin is type:
         return isinstance(value, type) and (not inner or issubclass(value, inner))
     return isinstance(value, origin)
@@ -266,6 +269,7 @@ class Param:
     group: str = ""
     kw_only: bool = True
     convert: Callable[[Any], Any] | None = None
+    save_plain: bool = False
     name: str = ""
     annotation: Any = Any
     declared: tuple[str, ...] = ()
@@ -320,7 +324,8 @@ class Param:
         error_class, text, hint = ParameterError, _format_argument(value), ""
         if not any(is_instance(value, expected_type) for expected_type in (*self.members, *map(type, self.choices))):
             error_class, text = ParameterTypeError, f"{text} ({type(value).__name__})"
-            if isinstance(value, type) and any(isinstance(member, type) and issubclass(value, member) for member in self.members):
+            classes = [typing.get_origin(member) or member for member in self.members]
+            if isinstance(value, type) and any(isinstance(cls, type) and issubclass(value, cls) for cls in classes):
                 hint = f"Did you mean {value.__name__}()?"
         raise error_class(f"`{self.name}` must be {self._rule}, got {text}.", hint=hint, parameter=self.name, value=value)
 
@@ -389,6 +394,8 @@ def param(*, default: Any = REQUIRED, **options: Any) -> Any:
         Whether the parameter can only be passed by keyword. False is for the model that a wrapper wraps.
     convert : callable, optional
         Turns a value such as a frame into plain data, and returns plain data unchanged.
+    save_plain : bool, default False
+        Whether a file leaves out the entries of a dict that are no plain data (numbers, strings, lists of these).
     """
     unknown_options = sorted(set(options) - OPTIONS)
     if unknown_options:
@@ -472,37 +479,27 @@ def format_param(value: Any) -> str:
     >>> format_param(format_param), format_param("mae")
     ('format_param', "'mae'")
     """
-    if hasattr(value, "state_dict"):
+    if isinstance(value, type) or not hasattr(value, "state_dict"):
+        return str(getattr(value, "__qualname__", None) or text_without_address(value))
+    try:
         settings = (f"{name}={format_param(setting)}" for name, setting in read_settings(value).items())
         return f"{type(value).__name__}({', '.join(settings)})"
-    return str(getattr(value, "__qualname__", None) or repr(value))
+    except Exception:  # user code may raise anything
+        return f"{type(value).__name__}(...)"
+
+
+def identify_param(value: Any) -> str:
+    """The repr of a parameter, with a hash of code, attributes and weights if it is a function or an object.
+
+    >>> identify_param("mae"), identify_param(3)
+    ("'mae'", '3')
+    """
+    return f"{format_param(value)} {object_hash(value)}" if is_object(value) else format_param(value)
 
 
 def equal_params(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether parameters are equal; torch modules are if type, settings and weights are."""
-    return values.keys() == others.keys() and all(_is_equal(value, others[name]) for name, value in values.items())
-
-
-def _is_equal(value: Any, other: Any) -> bool:
-    if value is other or not hasattr(value, "state_dict"):
-        return bool(value == other)
-    if type(value) is not type(other) or read_settings(value) != read_settings(other):
-        return False
-    weights, other_weights = value.state_dict(), other.state_dict()
-    return weights.keys() == other_weights.keys() and all(
-        np.array_equal(weights[name].numpy(force=True), other_weights[name].numpy(force=True)) for name in weights
-    )
-
-
-def read_settings(module: Any) -> dict[str, Any]:
-    """The constructor arguments of a torch module: its `settings`, or attributes with the names of the arguments.
-
-    Arguments without such an attribute are left out.
-    """
-    if hasattr(module, "settings"):
-        return dict(module.settings)
-    parameters = inspect.signature(type(module)).parameters
-    return {name: getattr(module, name) for name in parameters if hasattr(module, name)}
+    """Whether parameters are equal; functions and objects are if code, attributes and weights are."""
+    return values.keys() == others.keys() and all(equal_values(value, others[name]) for name, value in values.items())
 
 
 def refuse_unknown(cls: type, names: Iterable[str]) -> None:

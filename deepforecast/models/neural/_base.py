@@ -167,7 +167,7 @@ class NeuralForecaster(Forecaster):
     )
     trainer: dict[str, Any] | None = param(
         default=None, group="training",
-        convert=check_trainer,
+        convert=check_trainer, save_plain=True,
         help="arguments of Lightning's Trainer, e.g. {'accelerator': 'cpu', 'precision': 'bf16-mixed'}; by default it "
         "trains on a CUDA GPU where there is one, else on the CPU, with single precision, gradients clipped to a "
         "norm of 1 and no progress bar",
@@ -560,6 +560,7 @@ class NeuralForecaster(Forecaster):
         return replace(learned, history=None).take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
+        _serialization.check_restorable(self)
         return _serialization.serialize(learned)
 
     def _deserialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core import params
+from deepforecast.core import object_serialization, params
 from deepforecast.core.encoding import InvalidManifest
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import passive_waiting
@@ -49,6 +49,20 @@ def serialize(learned: LearnedState) -> LearnedState:
     shared |= {"window_columns": sizes.window_columns.to_dict(), "season_length": sizes.season}
     record = {**shared["training_record"], "seconds": np.full(len(shared["training_record"]["seconds"]), np.nan)}
     return replace(learned, shared={**shared, "training_record": record, "weights": weights})
+
+
+def check_restorable(model: NeuralForecaster) -> None:
+    """Raise `InvalidManifest` unless a loss and a head passed as objects compute the same when they are loaded."""
+    modules = [value for value in (model.head, model.loss) if hasattr(value, "state_dict")]
+    if not modules:
+        return
+    from deepforecast.nn.object_checks import equal_outputs
+
+    with torch_defaults():
+        for module in modules:
+            settings, weights = object_serialization.split_module(module)
+            if not equal_outputs(object_serialization.build_module(type(module), settings, weights), module):
+                raise object_serialization.restore_error(module, ", which has other outputs")
 
 
 def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.params import format_param
+from deepforecast.core.params import identify_param
 from deepforecast.core.state import LearnedState, fingerprint
 from deepforecast.data import windows
 from deepforecast.data.frames import Ints
@@ -113,7 +113,7 @@ def _run(
     run: dict[str, str] = {}
     if options.checkpoint_dir is not None:
         params = model.get_params(deep=False).items()
-        run = {name: value if isinstance(value, str) else format_param(value) for name, value in params}
+        run = {name: value if isinstance(value, str) else identify_param(value) for name, value in params}
         run |= {name: str(getattr(options, name)) for name in ARITHMETIC_OPTIONS}
         run |= {"model": type(model).__name__, "data": fingerprint(panel), "weights": _weights_hash(network)}
     return train(network, sampler, validation, options, monitor, run)

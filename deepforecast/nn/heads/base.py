@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from deepforecast.core.forecast import no_distribution_error
+from deepforecast.core.object_identity import constructor_arguments
 from deepforecast.nn import names
 from deepforecast.nn.devices import as_float64
 from deepforecast.nn.scaling import Scale
@@ -24,8 +26,9 @@ class Head(nn.Module, names.Head, ABC):
     `_mean` and `_quantiles`; an instance can be passed to networks as `head`. The output `raw` (...,
     out_features) is float32 or float64. Everything is in scaled units z, with y = loc + scale * z. A
     head whose `support` is not "real" gets windows scaled without shift (loc = 0); if `is_count`, y is
-    an integer. A head without `has_distribution` gives points only. `type(head)(**head.settings)`
-    constructs an equal head.
+    an integer. A head without `has_distribution` gives points only and needs no `_quantiles`. Store
+    each constructor argument as it is in an attribute of its name: `type(head)(**head.settings)` must
+    construct an equal head, as it does when a file is loaded.
 
     Examples
     --------
@@ -63,8 +66,8 @@ class Head(nn.Module, names.Head, ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Constructor arguments, as JSON values."""
-        return {}
+        """Constructor arguments: the attributes with their names."""
+        return constructor_arguments(self)
 
     @property
     def location_slice(self) -> slice | None:
@@ -141,11 +144,17 @@ class Head(nn.Module, names.Head, ABC):
     def _mean(self, raw: Tensor) -> Tensor:
         """Compute the mean from float64, (..., out_features) -> (...)."""
 
-    @abstractmethod
     def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
         """Compute quantiles (..., N) from raw (..., out_features), p (..., N) and scale (..., 1),
         all float64.
+
+        Without `has_distribution` the point is the quantile of p = 0.5, and there are no others.
         """
+        if self.has_distribution:
+            raise NotImplementedError(f"{type(self).__name__} must implement `_quantiles`, or set has_distribution = False")
+        if bool((p != 0.5).any()):
+            raise no_distribution_error("The model")
+        return self._mean(raw).unsqueeze(-1).expand_as(p)
 
     def extra_repr(self) -> str:
         """Show the settings."""

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, final
 
 from torch import Tensor
 
-from deepforecast.core.forecast import no_distribution_error
 from deepforecast.errors import ParameterError, format_list, format_value
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.losses import CustomLoss
@@ -90,8 +89,3 @@ class PointHead(Head):
 
     def _mean(self, raw: Tensor) -> Tensor:
         return raw.squeeze(-1)
-
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
-        if bool((p != 0.5).any()):
-            raise no_distribution_error("The model")
-        return raw.expand_as(p)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 from torch import Tensor, nn
 
@@ -39,11 +41,6 @@ class WideLaplace(Head):
         super().__init__()
         self.floor = floor
 
-    @property
-    def settings(self) -> dict[str, float]:
-        """Constructor arguments."""
-        return {"floor": self.floor}
-
     def loss(self, raw: Tensor, target: Tensor, scaling: object) -> Tensor:
         """Negative log-density."""
         scale = self.floor + softplus_floor(raw[..., 1])
@@ -78,3 +75,77 @@ class Forgetful(nn.Module):
     def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
         """Mean loss."""
         return self.other * (prediction - target).abs().mean()
+
+
+class Squared(Forgetful):
+    """A loss that keeps another value under the name of its argument."""
+
+    def __init__(self, tilt: float = 1.0) -> None:
+        super().__init__(1.0)
+        self.tilt = tilt**2
+
+
+class Options(Forgetful):
+    """A loss whose arguments have no names."""
+
+    def __init__(self, **options: float) -> None:
+        super().__init__(options.get("tilt", 1.0))
+
+
+class Level:
+    """A factor of a loss."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+LEVELS = [Level(1.0), Level(5.0)]
+
+
+class Linked(nn.Module):
+    """A loss with an attribute that cannot be compared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.level = weakref.ref(LEVELS[0])
+
+    def forward(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Mean loss."""
+        level = self.level()
+        assert level is not None
+        return level.factor * (prediction - target).abs().mean()
+
+
+class PrivateFloor(WideLaplace):
+    """A head that keeps its argument under another name."""
+
+    def __init__(self, least: float = 0.1) -> None:
+        super().__init__(least)
+
+
+class Call:
+    """A loss that is no torch module."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def __call__(self, prediction: Tensor, target: Tensor) -> Tensor:
+        """Elementwise loss."""
+        return self.factor * (prediction - target).square()
+
+
+class Unprintable(nn.Module):
+    """A loss whose settings, repr and comparison raise."""
+
+    @property
+    def settings(self) -> dict[str, float]:
+        """No settings."""
+        raise RuntimeError("no settings")
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no repr")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("no comparison")
+
+    __hash__ = nn.Module.__hash__

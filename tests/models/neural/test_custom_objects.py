@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import subprocess
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +17,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from pytorch_lightning import Callback
+from pytorch_lightning.loggers import CSVLogger
 from sklearn.base import clone
 from torch import Tensor, nn
 
@@ -28,7 +32,20 @@ from deepforecast.nn.heads.distributions import LaplaceHead
 from deepforecast.nn.heads.point import PointHead
 from deepforecast.tuning.ranges import resolve_ranges
 from tests.models.neural import custom_parts
-from tests.models.neural.custom_parts import Forgetful, PositiveCounts, TiltedLoss, WideLaplace, power_loss
+from tests.models.neural.custom_parts import (
+    LEVELS,
+    Call,
+    Forgetful,
+    Linked,
+    Options,
+    PositiveCounts,
+    PrivateFloor,
+    Squared,
+    TiltedLoss,
+    Unprintable,
+    WideLaplace,
+    power_loss,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PARTS = "tests.models.neural.custom_parts"
@@ -37,6 +54,15 @@ FRAME = generate(2, 60)
 
 def network(cls: Any = DLinear, **params: Any) -> Any:
     return cls(**{"horizon": 4, "input_size": 8, "max_steps": 15, **params})
+
+
+def with_attribute(module: Any, name: str, value: Any) -> Any:
+    setattr(module, name, value)
+    return module
+
+
+def frozen(module: nn.Module) -> nn.Module:
+    return module.requires_grad_(False)
 
 
 def points(model: Any, frame: pd.DataFrame = FRAME) -> np.ndarray:
@@ -161,7 +187,7 @@ def test_a_training_is_resumed_with_a_function_of_the_same_name(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("loss", "error", "message"),
     [
-        (nn.L1Loss, ParameterTypeError, r"got the class L1Loss. Pass an instance, loss=L1Loss\(\)"),
+        (nn.L1Loss, ParameterTypeError, r"must be 'mae'.* or a function, got <class .*L1Loss'> .*Did you mean L1Loss\(\)"),
         (lambda p, t: 1.0, ParameterError, r"must return a tensor of shape \(8,\) or \(\), got float"),
         (lambda p, t: (p - t)[:3], ParameterError, r"must return a tensor of shape \(8,\) or \(\), got \(3,\)"),
         (lambda p, t: (p - t).detach(), ParameterError, "must have a gradient"),
@@ -188,7 +214,7 @@ class Broken(WideLaplace):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"out_features": "2"}, "`out_features` of a head must be an integer of at least 1, got 2"),
+        ({"out_features": "2"}, "`out_features` of a head must be an integer of at least 1 and at most 100,000, got 2"),
         ({"loss": lambda raw, target, scaling: target.mean()}, r"loss\(raw, target, scaling\) of `head` must return a tensor of"),
         ({"loss": lambda raw, target, scaling: target}, "must have a gradient"),
         ({"median": lambda raw: raw}, r"median\(raw\) of `head` must return a tensor of shape \(2, 3\), got \(2, 3, 2\)"),
@@ -249,12 +275,69 @@ def test_an_untrusted_module_is_not_imported(tmp_path: Path) -> None:
     ("loss", "message"),
     [
         (lambda prediction, target: (prediction - target).square(), "cannot be imported by this name. Define it at the top level"),
-        (Forgetful(0.5), "Forgetful must be restored by its settings and weights.*Store each constructor argument"),
+        (Forgetful(0.5), r"Forgetful must be restored by .* from the settings \(\) .*Store each constructor argument"),
+        (Squared(2.0), r"Squared must be restored by .* from the settings \(tilt=4.0\).*Store each constructor argument of"),
+        (Options(tilt=0.3), r"Options must be restored by .* from the settings \(\).*Store each constructor argument"),
+        (with_attribute(TiltedLoss(0.3), "floor", 1.0), r"TiltedLoss must be .* from the settings \(tilt=0.3\).*change no other"),
+        (with_attribute(Linked(), "level", weakref.ref(LEVELS[1])), r"Linked must be .* \(\), which has other outputs"),
+        (frozen(TiltedLoss(0.3)), "TiltedLoss must be restored"),
     ],
 )
 def test_objects_that_cannot_be_restored_are_not_saved(tmp_path: Path, loss: Any, message: str) -> None:
     with pytest.raises(SaveError, match=message):
         network(head="point", loss=loss).fit(FRAME).save(tmp_path / "model", allow_skops=True)
+    assert not (tmp_path / "model").exists()
+
+
+def test_a_head_stored_under_another_name_is_not_saved(tmp_path: Path) -> None:
+    model = network(head=PrivateFloor(5.0)).fit(FRAME)
+    assert model != network(head=PrivateFloor(0.1))
+    assert model == network(head=PrivateFloor(5.0))
+    with pytest.raises(SaveError, match="PrivateFloor must be restored by its constructor arguments and weights"):
+        model.save(tmp_path / "model", allow_skops=True)
+
+
+def test_objects_of_trainer_are_not_in_a_file(tmp_path: Path) -> None:
+    plain = {"enable_progress_bar": False, "plugins": [], "limit_train_batches": 1.0}
+    objects = {"logger": CSVLogger(tmp_path), "callbacks": [Callback()], "default_root_dir": tmp_path}
+    model = network(trainer={**plain, **objects}, max_steps=3).fit(FRAME)
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.trainer == plain
+    assert set(model.trainer) == {*plain, *objects}  # the model itself keeps them
+    pd.testing.assert_frame_equal(loaded.predict(), model.predict())
+    network(trainer=objects, max_steps=3).fit(FRAME).save(tmp_path / "model")
+    assert load(tmp_path / "model").trainer is None
+
+
+@pytest.mark.parametrize("value", [Unprintable(), nn.L1Loss, Call(1.0), functools.partial(power_loss)])
+def test_models_with_any_object_have_a_repr_and_compare(value: Any) -> None:
+    models = [network(head="point") for _ in range(2)]
+    for model in models:
+        model.__dict__["loss"] = value  # a class is refused by the constructor
+    assert type(value).__name__ in repr(models[0]) or value.__name__ in repr(models[0])
+    assert " at 0x" not in repr(models[0])
+    assert models[0] == models[1]
+    assert models[0] != network(head="point")
+    assert network(head="point", loss=Unprintable()) == network(head="point", loss=Unprintable())
+    assert network(trainer={"plugins": np.ones(2)}) == network(trainer={"plugins": np.ones(2)})
+    assert network(trainer={"plugins": np.ones(2)}) != network(trainer={"plugins": np.zeros(2)})
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (lambda p, t: (p - t) ** 2, lambda p, t: (p - t) ** 4),
+        (Call(1.0), Call(2.0)),
+        (Forgetful(1.0), Forgetful(2.0)),
+    ],
+)
+def test_a_training_is_not_resumed_with_another_object(tmp_path: Path, first: Any, second: Any) -> None:
+    params = {"head": "point", "checkpoint_dir": str(tmp_path), "max_steps": 4}
+    for loss in (first, copy.deepcopy(first)):
+        network(loss=loss, **params).fit(FRAME)
+    with pytest.raises(TrainingError, match="differ in: loss"):
+        network(loss=second, **params).fit(FRAME)
 
 
 def test_a_function_that_is_gone_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
