@@ -96,7 +96,7 @@ class Recursive:
 
     def __init__(self, level: float) -> None:
         self.itself = self
-        self.values = {"array": np.array([level, np.nan]), "objects": np.array([level, "a"], dtype=object), "set": {1, "b", level}}
+        self.values = {"array": np.array([level, np.nan]), "objects": np.array([level, "a"], dtype=object), "set": {*"abcdefgh", level}}
         self.method = self.compute
         self.power = functools.partial(pow, level)
         self.path, self.module, self.root = Path("a"), math, math.sqrt
