@@ -34,6 +34,7 @@ class WindowStore:
     horizon: int
     n_future: int  # numeric future covariates come first
     n_future_codes: int
+    weight: Tensor | None = None  # (N,) float32, observation weights
 
     @classmethod
     def from_arrays(
@@ -96,7 +97,14 @@ class WindowStore:
             loc=self.loc.index_select(0, series),
             scale=self.scale.index_select(0, series),
             target=y[:, length:],
+            weight=self._target_weight(start + length),
         )
+
+    def _target_weight(self, cutoff: Tensor) -> Tensor | None:
+        """Return the weights of the targets after the rows `cutoff`, (batch, horizon)."""
+        if self.weight is None:
+            return None
+        return slice_windows(self.weight.unsqueeze(1), cutoff, self.horizon).squeeze(2)
 
 
 def slice_windows(rows: Tensor, start: Tensor, length: int) -> Tensor:

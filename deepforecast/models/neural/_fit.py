@@ -20,6 +20,7 @@ from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
+from deepforecast.data.weights import refuse_zero_weights
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
@@ -263,7 +264,8 @@ def build_batches(
 ) -> tuple[Any, Any]:
     """A `WindowSampler` of training batches, and `EvaluationWindows` or None.
 
-    `scales` are location and scale of each series. Raises if all series are too short to train on.
+    `scales` are location and scale of each series. Raises if all series are too short to train on, or
+    if all weights are 0.
     """
     from deepforecast.nn.windows import WindowStore
     from deepforecast.training.sampler import EvaluationWindows, WindowSampler
@@ -277,6 +279,9 @@ def build_batches(
     )
     if not len(window_index.order):
         refuse_short_series(model, panel, 2)
+    if panel.weight is not None:  # of the targets of training windows
+        end = np.maximum(panel.lengths - n_validation, window_index.first_cutoff)
+        refuse_zero_weights(panel.between(window_index.first_cutoff, end))
     sampler = WindowSampler(
         store,
         arrays,
