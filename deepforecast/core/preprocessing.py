@@ -14,7 +14,16 @@ from deepforecast.core.registry import Capabilities
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel, fill_missing
-from deepforecast.errors import CalibrationError, CapabilityError, DataError, DeepForecastError, format_list, format_value, pluralize, warn
+from deepforecast.errors import (
+    CalibrationError,
+    CapabilityError,
+    DataError,
+    DeepForecastError,
+    format_list,
+    format_value,
+    pluralize,
+    warn,
+)
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster

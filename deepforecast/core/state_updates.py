@@ -21,7 +21,6 @@ from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate, recode_covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.panel import Panel, is_blown_up
-from deepforecast.data.weights import scatter_weight
 from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, pluralize, warn
 
 if TYPE_CHECKING:
@@ -41,9 +40,14 @@ def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | No
     return move_state_to_panel(model, state, panel, series_index)
 
 
-def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
-    """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones."""
-    panel, series_index = _read_history(state, frame, static, True, calendar=state.series.calendar)
+def prepare_history(
+    model: Forecaster, state: State, frame: Frame, static: Frame | None, trains: bool = False
+) -> tuple[Panel, Ints]:
+    """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones.
+
+    It has the observation weights of the frame if a model `trains` on it.
+    """
+    panel, series_index = _read_history(state, frame, static, trains, calendar=state.series.calendar)
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
     return _recode_categories(preprocess(model, panel), state), series_index
@@ -430,4 +434,4 @@ def _insert_gap_rows(panel: Panel, skipped: Ints) -> Panel:
     y = np.full(int(indptr[-1]), np.nan)
     y[rows] = panel.y
     covariates = {name: covariate.scatter(rows, len(y)) for name, covariate in panel.covariates.items()}
-    return replace(panel, indptr=indptr, y=y, covariates=covariates, weight=scatter_weight(panel.weight, rows, len(y)))
+    return replace(panel, indptr=indptr, y=y, covariates=covariates)

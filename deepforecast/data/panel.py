@@ -107,7 +107,8 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     y = np.full(int(indptr[-1]), np.nan)
     y[row_index] = panel.y
     covariates = {name: covariate.scatter(row_index, len(y)) for name, covariate in panel.covariates.items()}
-    return replace(panel, indptr=indptr, y=y, covariates=covariates, weight=scatter_weight(panel.weight, row_index, len(y)))
+    weight = None if panel.weight is None else scatter_weight(panel.weight, row_index, len(y))
+    return replace(panel, indptr=indptr, y=y, covariates=covariates, weight=weight)
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
@@ -312,9 +313,11 @@ class Panel:
             except DataError as error:
                 report(error)
         undeclared = [name for name in table.columns if name not in names.all]
-        panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared), weight=read_weight(table, y, keys, report))
-        if calendar is None:
-            refuse_zero_weights(panel, report)
+        panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
+        if names.weight is not None:
+            panel = replace(panel, weight=read_weight(table, y, keys, report))
+            if calendar is None:
+                refuse_zero_weights(panel, report)
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
             panel = insert_gaps(panel, position, steps)

@@ -15,14 +15,12 @@ if TYPE_CHECKING:
     from deepforecast.data.panel import Panel
 
 
-def read_weight(table: Table, y: Floats, keys: Keys, report: Report) -> Floats | None:
-    """The column of weights in the order of the keys, None without one; 0 where the target `y` is missing.
+def read_weight(table: Table, y: Floats, keys: Keys, report: Report) -> Floats:
+    """The column of weights in the order of the keys; 0 where the target `y` is missing.
 
     Weights of observed targets that are not finite or negative are reported, and become 0.
     """
-    name = keys.names.weight
-    if name is None:
-        return None
+    name = str(keys.names.weight)
     weight = frames.read_numbers(table.native[name], name)
     weight = np.where(np.isnan(y), 0.0, weight if keys.order is None else weight[keys.order])
     is_valid = np.isfinite(weight) & (weight >= 0)
@@ -32,8 +30,8 @@ def read_weight(table: Table, y: Floats, keys: Keys, report: Report) -> Floats |
     report(
         DataError(
             f"The weight of an observation must be a finite number of at least 0, but column {format_value(name)} is "
-            f"{weight[invalid[0]]:g} at {keys.format_timestamp(invalid[0])} in series {keys.labels_of_rows(invalid[:1])}, "
-            f"the first of {pluralize(len(invalid), 'such row')}.",
+            f"{weight[invalid[0]]:g} at {keys.format_timestamp(invalid[0])} in series {keys.labels_of_rows(invalid[:1])} "
+            f"({pluralize(len(invalid), 'such row')}).",
             hint="Correct these weights; 0 leaves an observation out of the training.",
             series=keys.id_texts_of_rows(invalid),
             problem=f"{name} invalid",
@@ -44,10 +42,8 @@ def read_weight(table: Table, y: Floats, keys: Keys, report: Report) -> Floats |
     return np.where(is_valid, weight, 0.0)
 
 
-def scatter_weight(weight: Floats | None, rows: Ints, n_rows: int) -> Floats | None:
+def scatter_weight(weight: Floats, rows: Ints, n_rows: int) -> Floats:
     """Place the weights at `rows` of `n_rows` rows; the weight of the others is 0."""
-    if weight is None:
-        return None
     scattered = np.zeros(n_rows)
     scattered[rows] = weight
     return scattered

@@ -118,7 +118,7 @@ class _PanelMean(NamedTuple):
         z = (panel.y[used] - loc[series[used]]) / scale[series[used]]
         positions, timestamp_index = np.unique(panel.row_positions[used], return_inverse=True)
         weight = row_weights[used]
-        weights = np.bincount(timestamp_index, weight, minlength=len(positions))
+        weights = np.bincount(timestamp_index, weight, minlength=len(positions)).astype(np.float64)
         means = np.bincount(timestamp_index, weight * z, minlength=len(positions)) / weights
         return cls(positions, means, weights, squares=float((weight * np.square(z)).sum()))
 

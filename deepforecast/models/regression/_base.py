@@ -23,7 +23,6 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, format_list
 from deepforecast.models.regression import _parameter_resolution, _rescaling, _samples, _series_state
 from deepforecast.models.regression._differences import choose_differences
 from deepforecast.models.regression._future_steps import FutureSteps

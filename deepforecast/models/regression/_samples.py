@@ -176,7 +176,7 @@ def sample_weights(panel: Panel, half_life: float | None) -> Floats | None:
     row_weights = np.ones(len(panel.y)) if panel.weight is None else panel.weight
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
-    return row_weights / row_weights[row_weights > 0].mean()  # libraries count minimum weights in rows
+    return np.asarray(row_weights / row_weights[row_weights > 0].mean())  # libraries count minimum weights in rows
 
 
 def zero_empty_columns(rows: Any) -> Any:
