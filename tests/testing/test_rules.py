@@ -144,7 +144,7 @@ def test_a_toy_keeps(model: type, rule: str) -> None:
         (Distracted, "explanations_add_up", "the attention weights over all lags must sum to 1: the largest difference is 0.1"),
         (Partial, "explanations_add_up", "`explain` must return a column value or weight"),
         (Weighted, "weights_count_in_training", "unequal weights must change the forecast"),
-        (Unequal, "weights_count_in_training", "equal weights must give the forecast without weights"),
+        (Unequal, "weights_count_in_training", "twice the weights must give the same forecast"),
         (Careless, "unusable_weights_are_refused", "CapabilityError"),
         (Doubling, "explanations_add_up", "occur once per series and timestamp, got 0 missing names and 9 duplicates"),
     ],

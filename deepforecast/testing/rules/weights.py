@@ -26,17 +26,18 @@ def unusable_weights_are_refused(subject: Subject) -> None:
 
 @rule(requires("weights"))
 def weights_count_in_training(subject: Subject) -> None:
-    """Equal weights change nothing, unequal ones change the forecast."""
+    """Unequal weights change the forecast, and only their ratios count."""
     frame = fixtures.daily_panel()
-    unweighted = column(subject.fitted().predict(), subject.fitted().name)
-    equal, unequal = (
+    weights = 1.0 + np.arange(len(frame)) % 4
+    weighted, doubled = (
         column(model.fit(frame.assign(importance=values), columns=COLUMNS).predict(), model.name)
-        for model, values in ((subject.make(), 3.0), (subject.make(), 1.0 + np.arange(len(frame)) % 4))
+        for model, values in ((subject.make(), weights), (subject.make(), 2 * weights))
     )
-    tolerance = subject.precision * float(np.abs(unweighted).max())
-    expect_close(equal, unweighted, tolerance, "equal weights must give the forecast without weights")
+    tolerance = subject.precision * float(np.abs(weighted).max())
+    expect_close(doubled, weighted, tolerance, "twice the weights must give the same forecast")
+    unweighted = column(subject.fitted().predict(), subject.fitted().name)
     expect(
-        np.abs(unequal - unweighted).max() > 0,
+        np.abs(weighted - unweighted).max() > 0,
         "unequal weights must change the forecast, but it is that without weights. Use `panel.weight` in `_fit`, or set "
         "capabilities.weights to False",
     )
