@@ -83,7 +83,7 @@ def run(name: str, frame: pd.DataFrame, seed: int, quick: bool) -> tuple[float, 
     stride = 24 if quick else 1
     errors = np.concatenate([predicted - actual for predicted, actual in forecast_windows(fitted, frame, stride)])
     report = fitted.training_report_
-    best_step = float(report.loc[report["kept"], "step"].iloc[0])
+    best_step = float(report.loc[report["selected"], "step"].iloc[0])
     seconds = fitted_at - start, time.process_time() - fitted_at
     return float((errors**2).mean()), float(abs(errors).mean()), *seconds, best_step
 

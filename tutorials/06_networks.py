@@ -169,7 +169,7 @@ early_stopped = MLP(
     max_steps=STEPS,
     lr_schedule="constant",
 ).fit(frame)
-print("stopped:", early_stopped.stopped_ or "at the last step")
+print("stopped:", early_stopped.stop_reason_ or "at the last step")
 plot_training(early_stopped.training_report_)
 
 # %% [markdown]

@@ -280,7 +280,7 @@ assert SHORT or max(final_errors["GRU"], final_errors["LSTM"]) < 0.1 < final_err
 #
 # We train a small LSTM and compute its forecast from its weights: scale the window, run the LSTM over it, and use its
 # states. For each step of the horizon, linear maps of the state one season earlier and of the last state are added.
-# (By default there is also a parallel MLP with the window as input; `skip_hidden_sizes=None` removes it.)
+# (`skip_hidden_sizes=(256, 256)` adds the output of an MLP that has the window as input.)
 
 # %%
 passengers = datasets.load("air_passengers")
@@ -292,7 +292,6 @@ small = LSTM(
     hidden_size=8,
     head="point",
     calendar=None,
-    skip_hidden_sizes=None,
     decoder_layers=0,
     max_steps=STEPS,
 ).fit(passengers)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from deepforecast.cli.model_names import parse_pair
-from deepforecast.cli.parameter_values import element_types, is_list, is_mapping, is_model, member_types, parse_value
+from deepforecast.cli.parameter_values import element_types, is_list, is_mapping, is_model, is_object, member_types, parse_value
 from deepforecast.cli.parser import Parser
 from deepforecast.core.params import Param, declared_params, refuse_unknown
 from deepforecast.errors import ParameterError, format_list
@@ -73,7 +73,9 @@ def describe_parameter(parameter: Param) -> str:
 def _argparse_settings(parameter: Param) -> Mapping[str, Any]:
     """The keyword arguments of `add_argument` for a parameter: a switch for booleans, otherwise one
     value or several."""
-    value_types = set(member_types(parameter.annotation)) - {type(None)}
+    value_types = {
+        value_type for value_type in member_types(parameter.annotation) if value_type is not type(None) and not is_object(value_type)
+    }
     shared = {"default": argparse.SUPPRESS, "help": _escape_percent(describe_parameter(parameter))}
     if value_types == {bool}:
         return {**shared, "action": argparse.BooleanOptionalAction}
@@ -87,7 +89,8 @@ def describe_values(parameter: Param) -> str:
     """Describe the values that a parameter takes; empty for parameters of any type."""
     words = [_format_value(choice) for choice in parameter.choices]
     for value_type in member_types(parameter.annotation):
-        if value_type in (type(None), Any) or any(type(choice) is value_type for choice in parameter.choices):
+        is_described = any(type(choice) is value_type for choice in parameter.choices)
+        if is_described or value_type in (type(None), Any) or is_object(value_type):
             continue
         word = _TYPE_NAMES.get(value_type) or (
             "a model"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import Param, declared_params, union_members
 from deepforecast.errors import ParameterError, format_value
+from deepforecast.nn.names import Head
 
 NO_NUMBER = object()
 BOOLEAN_WORDS = {"true": True, "false": False, "yes": True, "no": False}
@@ -48,6 +49,11 @@ def is_list(value_type: Any) -> bool:
 def is_model(value_type: Any) -> bool:
     """Whether the type is a model class."""
     return isinstance(value_type, type) and issubclass(value_type, Forecaster)
+
+
+def is_object(value_type: Any) -> bool:
+    """Whether the type is that of functions or heads of networks, which text cannot express: only their names can be."""
+    return typing.get_origin(value_type) is Callable or value_type is Head
 
 
 def is_mapping(value_type: Any) -> bool:

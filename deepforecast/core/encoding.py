@@ -341,6 +341,15 @@ class SkopsSerializer:
             unknown.update(_import_skops().get_untrusted_types(data=raw))
         return [] if self.allow_any else sorted(unknown.difference(self.trusted))
 
+    def refuse_untrusted(self, name: str) -> None:
+        """Raise unless this function or type of a file is trusted."""
+        if not self.allow_any and name not in self.trusted:
+            names = repr(sorted({*self.trusted, name}))
+            raise UntrustedTypeError(
+                f"the file refers to {format_value(name)}, which must be trusted. "
+                f"If you trust the origin of the file, pass load(path, trusted={names})"
+            )
+
     def deserialize(self, array: np.ndarray, description: str) -> Any:
         """Deserialize an object from bytes."""
         if untrusted := self.untrusted_types([array], description):

@@ -242,7 +242,7 @@ def no_distribution_error(name: str) -> CapabilityError:
 
 def no_paths_error(model: Any) -> CapabilityError:
     """The error for sample paths of a model that draws none."""
-    if model.intervals is not None and model.clone(intervals=None).capabilities.simulates:
+    if model.intervals == "conformal" and model.clone(intervals=None).capabilities.simulates:
         return CapabilityError(
             f"{model.name} cannot simulate sample paths with intervals={model.intervals!r}, which correct the intervals but "
             "not the paths.",

@@ -487,8 +487,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             series not seen in `fit`: with their static covariates, and with pooled conformal errors
             multiplied by the scale of these histories.
         allow_skops : bool, default False
-            Whether the file may contain regressors of other libraries, stored with skops. To load
-            such a file, pass their types as `trusted`.
+            Whether the file may contain regressors of other libraries, stored with skops, and refer to
+            functions and torch modules of other packages (`loss`, `head`), stored by their names. To
+            load such a file, pass their names as `trusted`.
 
         Raises
         ------
@@ -591,7 +592,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         return type(self)(**{**values, **changes})
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.get_params(False) == other.get_params(False)
+        return type(self) is type(other) and params.equal_params(self.get_params(False), other.get_params(False))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -626,7 +627,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     @property
     def calibrates(self) -> bool:
         """Whether `fit` calibrates prediction intervals on rolling forecasts."""
-        return self.always_calibrates or self.intervals is not None
+        return self.always_calibrates or self.intervals == "conformal"
 
     @property
     def failures_(self) -> Frame:
@@ -695,7 +696,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if has_covariates or panel.weight is not None or not (panel.complete and self.accepts_any_value):
             with collect_warnings(collected):
                 complete_panel = preprocess(self, panel)
-        calibrates = self.always_calibrates or self.intervals is not None
+        calibrates = self.always_calibrates or self.intervals == "conformal"
         required = self._min_observations_to_fit if calibrates else self._min_observations
         min_observations = required(complete_panel)
         lengths = np.diff(complete_panel.indptr) if complete_panel.complete else complete_panel.observed
@@ -799,7 +800,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def _calibrate(self, panel: Panel) -> Calibration | None:
         """The errors of forecasts at rolling cutoffs, from which conformal intervals are computed; None if not requested."""
-        if self.intervals is None:
+        if self.intervals != "conformal":
             return None
         if self.default_horizon is None:
             class_name = type(self).__name__

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core import registry
+from deepforecast.core import object_serialization, registry
 from deepforecast.core.conformal import METHODS, Calibration, PooledErrors, SeriesErrors
 from deepforecast.core.declarations import ParameterizedClass
 from deepforecast.core.encoding import (
     Arrays,
     InvalidManifest,
     SkopsSerializer,
+    UntrustedTypeError,
     check_floats,
     check_keys,
     check_list,
@@ -138,13 +139,15 @@ class _Writer:
         return {"model": name, "parameters": parameters}
 
     def parameter(self, value: Any, name: str) -> Any:
-        """A parameter as plain values; models are nested, regressors of other libraries are serialized to {"object": ...}."""
+        """A parameter as plain values; models are nested, objects of other libraries are {"object": ...} or {"import": ...}."""
         if isinstance(value, ParameterizedClass):
             return self.model(value)
         if isinstance(value, (list, tuple)):
             return {"list": [self.parameter(inner, name) for inner in value], "tuple": isinstance(value, tuple)}
         if isinstance(value, Mapping):
             return _tree({check_text(key): self.parameter(inner, name) for key, inner in value.items()})
+        if object_serialization.is_storable(value):
+            return self.imported(value, name)
         try:
             return to_plain(value)
         except InvalidManifest:
@@ -153,6 +156,19 @@ class _Writer:
                     f"parameter `{name}` must be a number, a string or a model, got {format_value(value)}"
                 ) from None
         return {"object": self.array(self.serializer.serialize(value, f"parameter `{name}`"))}
+
+    def imported(self, value: Any, name: str) -> dict[str, Any]:
+        """A function as {"import": name}; a torch module with its settings and weights, too."""
+        path = object_serialization.import_name(value)
+        if not self.serializer.allow_any:
+            raise UntrustedTypeError(
+                f"parameter `{name}` is {path}, which must be trusted on loading.",
+                hint=f"Pass save(path, allow_skops=True), and load(path, trusted={[path]!r})",
+            )
+        if not hasattr(value, "state_dict"):
+            return {"import": path}
+        settings, weights = object_serialization.split_module(value)
+        return {"import": path, "settings": self.parameter(settings, name), "weights": self.array_dict(weights)}
 
     def learned(self, learned: LearnedState) -> dict[str, Any]:
         """The learned arrays and values."""
@@ -250,11 +266,23 @@ class _Reader:
         if "object" in value:
             check_keys(value, ("object",), "an object")
             return self.serializer.deserialize(self.array(value["object"]), "a parameter of the model")
+        if "import" in value:
+            return self.imported(value)
         if "list" in value:
             check_keys(value, ("list", "tuple"), "a list")
             elements = [self.parameter(inner) for inner in check_list(value["list"])]
             return tuple(elements) if value["tuple"] is True else elements
         return {name: self.parameter(inner) for name, inner in _tree_items(value, "a parameter")}
+
+    def imported(self, value: dict[str, Any]) -> Any:
+        """A function or a torch module, which is imported only if it is trusted."""
+        is_module = "settings" in value
+        check_keys(value, ("import", "settings", "weights") if is_module else ("import",), "an imported object")
+        self.serializer.refuse_untrusted(path := check_text(value["import"]))
+        imported = object_serialization.import_object(path)
+        if not is_module:
+            return imported
+        return object_serialization.build_module(imported, self.parameter(value["settings"]), self.array_dict(value["weights"]))
 
     def array(self, reference: Any) -> np.ndarray:
         check_keys(reference, ("array",), "an array")

@@ -65,17 +65,18 @@ def save(model: Forecaster, path: Any, histories: bool = True, allow_skops: bool
 def load(path: Any, *, trusted: Any = ()) -> Any:
     """Load a fitted model, which can forecast without the training data.
 
-    No code of the file is run or imported: the class is looked up by name in the registry (models
-    of the library, of installed packages, and those registered with `register`), the parameters are
-    validated by its constructor, and everything else is numbers and text.
+    No code of the file is run, and none is imported but what you name in `trusted`: the class is
+    looked up by name in the registry (models of the library, of installed packages, and those
+    registered with `register`), the parameters are validated by its constructor, and everything else
+    is numbers and text.
 
     Parameters
     ----------
     path : str or path-like
         Path of a file written by `Forecaster.save`.
     trusted : sequence of str, default ()
-        Types that may be created, as "module.Class"; needed only for files saved with
-        `allow_skops=True`.
+        Types that may be created, and functions that may be imported, as "module.name"; needed only
+        for files saved with `allow_skops=True`.
 
     Returns
     -------

@@ -31,7 +31,10 @@ from deepforecast.core.synonyms import suggest
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value, join_alternatives
 
 NONE_TYPE = type(None)
-TYPE_NAMES = {int: "an integer", float: "a finite number", str: "a string", bool: "True or False", NONE_TYPE: "None"}
+TYPE_NAMES: dict[Any, str] = {
+    int: "an integer", float: "a finite number", str: "a string", bool: "True or False", NONE_TYPE: "None",
+    Callable: "a function",
+}  # fmt: skip
 PLURAL_NAMES = {int: "integers", float: "finite numbers", str: "strings"}
 
 
@@ -459,8 +462,47 @@ def format_model(model: Any) -> str:
     """The constructor call of a model, with the parameters that differ from their defaults."""
     defaults = {name: param.default for name, param in declared_params(type(model)).items()}
     values = model.get_params(deep=False)
-    arguments = [f"{name}={value!r}" for name, value in values.items() if not _is_same(value, defaults[name])]
+    arguments = [f"{name}={format_param(value)}" for name, value in values.items() if not _is_same(value, defaults[name])]
     return f"{type(model).__name__}({', '.join(arguments)})"
+
+
+def format_param(value: Any) -> str:
+    """The repr of a parameter, without memory addresses: functions by name, torch modules by class and settings.
+
+    >>> format_param(format_param), format_param("mae")
+    ('format_param', "'mae'")
+    """
+    if hasattr(value, "state_dict"):
+        settings = (f"{name}={format_param(setting)}" for name, setting in read_settings(value).items())
+        return f"{type(value).__name__}({', '.join(settings)})"
+    return str(getattr(value, "__qualname__", None) or repr(value))
+
+
+def equal_params(values: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
+    """Whether parameters are equal; torch modules are if type, settings and weights are."""
+    return values.keys() == others.keys() and all(_is_equal(value, others[name]) for name, value in values.items())
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    if value is other or not hasattr(value, "state_dict"):
+        return bool(value == other)
+    if type(value) is not type(other) or read_settings(value) != read_settings(other):
+        return False
+    weights, other_weights = value.state_dict(), other.state_dict()
+    return weights.keys() == other_weights.keys() and all(
+        np.array_equal(weights[name].numpy(force=True), other_weights[name].numpy(force=True)) for name in weights
+    )
+
+
+def read_settings(module: Any) -> dict[str, Any]:
+    """The constructor arguments of a torch module: its `settings`, or attributes with the names of the arguments.
+
+    Arguments without such an attribute are left out.
+    """
+    if hasattr(module, "settings"):
+        return dict(module.settings)
+    parameters = inspect.signature(type(module)).parameters
+    return {name: getattr(module, name) for name in parameters if hasattr(module, name)}
 
 
 def refuse_unknown(cls: type, names: Iterable[str]) -> None:

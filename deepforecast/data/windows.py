@@ -400,9 +400,9 @@ class WindowIndex:
 
 
 def training_windows(
-    panel: Panel, input_size: int, horizon: int, n_validation: int = 0, max_recent: int | None = None
+    panel: Panel, input_size: int, horizon: int, n_validation: int | Ints = 0, max_recent: int | None = None
 ) -> WindowIndex:
-    """The training windows of a panel without the last `n_validation` rows of each series.
+    """The training windows of a panel without the last `n_validation` rows (an integer, or one per series) of each series.
 
     Windows of series shorter than a window extend into the padding; series with fewer than two rows
     have none. `max_recent` limits the number of windows of each series to the most recent ones.
@@ -425,7 +425,7 @@ def training_windows(
         panel.lengths,
     ]
     order = usable[np.lexsort([key[usable] for key in keys])]
-    return WindowIndex(order, first_cutoff, last_cutoff, lengths if n_validation else None)
+    return WindowIndex(order, first_cutoff, last_cutoff, lengths if np.any(n_validation) else None)
 
 
 def _sums(values: Any, panel: Panel) -> Any:

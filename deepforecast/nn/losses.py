@@ -11,7 +11,10 @@ from torch.nn import functional
 from deepforecast.nn.scaling import Scale
 
 Loss = Callable[[Tensor, Tensor, Scale], Tensor]
-"""Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon)."""
+"""Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon); see `names.LOSS_FACTS`."""
+
+CustomLoss = Callable[[Tensor, Tensor], Tensor]
+"""Function of a user: predictions (n,) and targets (n,) of n observed time steps in units of z, to (n,) or the mean, ()."""
 
 MIN_NAIVE_ERROR = 1e-4  # smaller naive errors are rounding; such series would dominate the loss
 # Added to |y| + |point| in units of z, as the gradient of sMAPE is unbounded at 0.
@@ -58,17 +61,6 @@ def owa(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
     competition; the divisors are about the errors of Naive2 there.
     """
     return smape(point, target, scaling) * (100 / 13.5) + mase(point, target, scaling) / 1.9
-
-
-LOSSES: dict[str, Loss] = {
-    "mae": absolute,
-    "mse": squared,
-    "huber": huber,
-    "mase": mase,
-    "smape": smape,
-    "owa": owa,
-}
-"""Losses by name."""
 
 
 def pinball(values: Tensor, target: Tensor, tilt: Tensor) -> Tensor:

@@ -1,65 +1,110 @@
 """Names of heads, losses, scalers and scores, and what must be known of them without torch.
 
-The `Literal` types are the choices of the parameters of networks, the tables their facts; the torch code reads
-the same tables.
+The tables have one row per name: adding a head or a loss takes its file and its row. The `Literal` types, the choices of
+the parameters of networks, follow from the tables; the torch code reads the same tables.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, get_args
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-HeadName = Literal[
-    "quantiles",
-    "point",
-    "normal",
-    "student_t",
-    "laplace",
-    "lognormal",
-    "negative_binomial",
-    "poisson",
-    "zero_inflated",
-    "tweedie",
-    "mixture",
-    "implicit_quantile",
-    "bins",
-]
-LocationHeadName = Literal["point", "quantiles", "normal", "student_t", "laplace"]  # whose point forecast is loc + scale z
-Loss = Literal["mae", "mse", "huber", "mase", "smape", "owa"]
 Scaler = Literal["standard", "robust", "min_max", "mean_abs", "last", "level", "revin", "difference", "none"]
 Support = Literal["real", "nonnegative", "positive"]
 Score = Literal["additive", "dot", "scaled_dot", "general", "location", "cosine", "gaussian"]
-
-LOCATION_HEADS: tuple[str, ...] = get_args(LocationHeadName)
-LEVEL_LOSSES = ("smape", "owa")  # depend on the level of the series
 
 
 class HeadFacts(NamedTuple):
     """What is known of a head.
 
-    support: values of the distribution. is_count: whether they are integers. has_distribution: whether there is one, or
-    points only.
+    implementation: module and class in `deepforecast.nn`. support: values of the distribution. is_count: whether they are
+    integers. has_distribution: whether there is one, or points only. is_location: whether the point forecast is loc + scale z.
     """
 
+    implementation: str
     support: Support = "real"
     is_count: bool = False
     has_distribution: bool = True
+    is_location: bool = False
 
 
 HEAD_FACTS: dict[str, HeadFacts] = {
-    "quantiles": HeadFacts(),
-    "point": HeadFacts(has_distribution=False),
-    "normal": HeadFacts(),
-    "student_t": HeadFacts(),
-    "laplace": HeadFacts(),
-    "lognormal": HeadFacts("positive"),
-    "negative_binomial": HeadFacts("nonnegative", is_count=True),
-    "poisson": HeadFacts("nonnegative", is_count=True),
-    "zero_inflated": HeadFacts("nonnegative", is_count=True),
-    "tweedie": HeadFacts("nonnegative"),
-    "mixture": HeadFacts(),
-    "implicit_quantile": HeadFacts(),
-    "bins": HeadFacts(),
+    "quantiles": HeadFacts("heads.quantiles.QuantileHead", is_location=True),
+    "point": HeadFacts("heads.point.PointHead", has_distribution=False, is_location=True),
+    "normal": HeadFacts("heads.distributions.NormalHead", is_location=True),
+    "student_t": HeadFacts("heads.distributions.StudentTHead", is_location=True),
+    "laplace": HeadFacts("heads.distributions.LaplaceHead", is_location=True),
+    "lognormal": HeadFacts("heads.distributions.LogNormalHead", "positive"),
+    "negative_binomial": HeadFacts("heads.counts.NegativeBinomialHead", "nonnegative", is_count=True),
+    "poisson": HeadFacts("heads.counts.PoissonHead", "nonnegative", is_count=True),
+    "zero_inflated": HeadFacts("heads.counts.ZeroInflatedNegativeBinomialHead", "nonnegative", is_count=True),
+    "tweedie": HeadFacts("heads.counts.TweedieHead", "nonnegative"),
+    "mixture": HeadFacts("heads.distributions.MixtureHead"),
+    "implicit_quantile": HeadFacts("heads.quantiles.ImplicitQuantileHead"),
+    "bins": HeadFacts("heads.bins.BinnedHead"),
 }
+
+
+class Head:
+    """Base class of `nn.heads.base.Head`, by which a head passed as an object is recognized without torch."""
+
+    support: ClassVar[Support] = "real"
+    is_count: ClassVar[bool] = False
+    has_distribution: ClassVar[bool] = True
+
+    @property
+    def probability_range(self) -> tuple[float, float]:
+        """Smallest and largest probability that has a quantile."""
+        return (0.0, 1.0)
+
+    @property
+    def facts(self) -> HeadFacts:
+        """The facts that the head states."""
+        return HeadFacts("", self.support, self.is_count, self.has_distribution)
+
+
+def head_facts(head: str | Head) -> HeadFacts:
+    """The facts of a head, given by name or as an object."""
+    return HEAD_FACTS[head] if isinstance(head, str) else head.facts
+
+
+class LossFacts(NamedTuple):
+    """What is known of a loss of point forecasts.
+
+    implementation: module and function in `deepforecast.nn`. needs_naive_error: whether it is relative to the error of a
+    naive forecast. uses_level: whether it depends on the level of the series, not only on z.
+    """
+
+    implementation: str
+    needs_naive_error: bool = False
+    uses_level: bool = False
+
+
+LOSS_FACTS: dict[str, LossFacts] = {
+    "mae": LossFacts("losses.absolute"),
+    "mse": LossFacts("losses.squared"),
+    "huber": LossFacts("losses.huber"),
+    "mase": LossFacts("losses.mase", needs_naive_error=True),
+    "smape": LossFacts("losses.smape", uses_level=True),
+    "owa": LossFacts("losses.owa", needs_naive_error=True, uses_level=True),
+}
+
+LOCATION_HEADS = tuple(name for name, facts in HEAD_FACTS.items() if facts.is_location)
+
+if TYPE_CHECKING:  # type checkers do not evaluate the tables
+    HeadName = str
+    LocationHeadName = str
+    LossName = str
+else:
+    HeadName = Literal[tuple(HEAD_FACTS)]
+    LocationHeadName = Literal[LOCATION_HEADS]
+    LossName = Literal[tuple(LOSS_FACTS)]
+
+
+def implementation(path: str) -> Any:
+    """The class or function of a row; imports its module in `deepforecast.nn`, and with it torch."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(f"deepforecast.nn.{module}"), name)
 
 
 class ScalerFacts(NamedTuple):

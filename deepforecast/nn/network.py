@@ -163,10 +163,8 @@ class ForecastNetwork(nn.Module):
                 mask,
                 float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio,
             )
-        losses = self.head.loss(raw, target, scaling)
         weight = mask if batch.weight is None else mask * batch.weight
-        # Without any weight the mean is 0; the least divisor is below any sum of positive weights.
-        mean = (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+        mean = self.head.mean_loss(raw, target, weight, scaling)
         penalty = self.body.penalty() if self.training else None
         return mean if penalty is None else mean + penalty
 

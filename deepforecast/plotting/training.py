@@ -14,7 +14,7 @@ from deepforecast.plotting.backends import Backend, check_backend, render
 from deepforecast.plotting.chart import Array, Axis, Chart, Dots, Key, Line, Mark, Panel, Rules, finite
 from deepforecast.plotting.style import COLORS, NEUTRAL, format_compact, shorten
 
-_REQUIRED_COLUMNS = ("step", "loss", "rate", "gradient_norm")
+_REQUIRED_COLUMNS = ("step", "loss", "learning_rate", "gradient_norm")
 _LOG_RATIO = 20.0  # ratio of maximum to minimum from which the axis is logarithmic
 _N_MEANS = 50  # number of points of the mean-loss line
 
@@ -27,11 +27,11 @@ class Network(Protocol):
         """Return a row per training step."""
 
     @property
-    def stopped_(self) -> str:
+    def stop_reason_(self) -> str:
         """Return why training ended."""
 
 
-def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backend = "matplotlib") -> Any:
+def plot_training(report: Frame | Network, *, stop_reason: str = "", backend: Backend = "matplotlib") -> Any:
     """Plot training and validation losses, the learning rate and the gradient norm.
 
     A dotted line marks the training step whose weights are used.
@@ -40,8 +40,8 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     ----------
     report : neural network or DataFrame
         A fitted network, or its `training_report_`.
-    stopped : str, optional
-        Reason why training ended, shown as title. Default: `stopped_` of the network.
+    stop_reason : str, optional
+        Reason why training ended, shown as title. Default: `stop_reason_` of the network.
     backend : {"matplotlib", "plotly", "svg"}, default "matplotlib"
         Library that draws the chart. plotly is an optional package.
 
@@ -54,29 +54,29 @@ def plot_training(report: Frame | Network, *, stopped: str = "", backend: Backen
     Examples
     --------
     >>> import pandas as pd
-    >>> report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "rate": [0.1, 0.1], "gradient_norm": [3.0, 1.0]})
-    >>> [axes.get_ylabel() for axes in plot_training(report, stopped="all steps done").axes]
+    >>> report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "learning_rate": [0.1, 0.1], "gradient_norm": [3.0, 1.0]})
+    >>> [axes.get_ylabel() for axes in plot_training(report, stop_reason="all steps done").axes]
     ['loss', 'learning rate', 'gradient norm']
     """
     check_backend(backend)
     if hasattr(type(report), "training_report_"):  # on the class: the property raises before `fit`
-        report, stopped = report.training_report_, stopped or report.stopped_
-    columns, is_kept = _read_report(report)
+        report, stop_reason = report.training_report_, stop_reason or report.stop_reason_
+    columns, is_selected = _read_report(report)
     steps = columns["step"]
-    rule = [Rules(steps[is_kept], dash="dot", label="weights used")] if is_kept.any() else []
+    rule = [Rules(steps[is_selected], dash="dot", label="weights used")] if is_selected.any() else []
     x_axis = Axis("step")
     panels = (
-        Panel((*_losses(columns), *rule), "", x_axis, _scale("loss", columns["loss"], columns["validation"]), 2),
-        Panel((Line(steps, columns["rate"], COLORS[0]), *rule), "", x_axis, Axis("learning rate")),
+        Panel((*_losses(columns), *rule), "", x_axis, _scale("loss", columns["loss"], columns["validation_loss"]), 2),
+        Panel((Line(steps, columns["learning_rate"], COLORS[0]), *rule), "", x_axis, Axis("learning rate")),
         Panel((Line(steps, columns["gradient_norm"], COLORS[0], width=1.0), *rule), "", x_axis,
               _scale("gradient norm", columns["gradient_norm"])),
     )  # fmt: skip
-    return render(Chart(panels, 2, 10.0, 3.2, _note(columns, is_kept, stopped), _legend(columns)), backend)
+    return render(Chart(panels, 2, 10.0, 3.2, _note(columns, is_selected, stop_reason), _legend(columns)), backend)
 
 
 def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
     """The columns of a training report as arrays (validation loss: NaN where missing), and whether the
-    weights of each step were kept."""
+    weights after each step are the final ones."""
     opened = inputs.open_input(report, "report")
     if not set(_REQUIRED_COLUMNS) <= set(opened.columns):
         present_columns = format_list(opened.columns, max_shown=10)
@@ -94,21 +94,21 @@ def _read_report(report: Frame) -> tuple[dict[str, Array], Array]:
         )
     columns = {name: finite(door.read_numbers(opened.get_column(name), name)) for name in _REQUIRED_COLUMNS}
     empty = np.full(len(opened), np.nan)
-    has_validation = "validation" in opened.columns and opened.get_column("validation").null_count() < len(opened)
-    columns["validation"] = (
-        finite(door.read_numbers(opened.get_column("validation"), "validation")) if has_validation else empty
+    has_validation = "validation_loss" in opened.columns and opened.get_column("validation_loss").null_count() < len(opened)
+    columns["validation_loss"] = (
+        finite(door.read_numbers(opened.get_column("validation_loss"), "validation_loss")) if has_validation else empty
     )
-    is_kept = (
-        opened.get_column("kept").to_numpy().astype(bool) if "kept" in opened.columns else np.zeros(len(opened), dtype=bool)
+    is_selected = (
+        opened.get_column("selected").to_numpy().astype(bool) if "selected" in opened.columns else np.zeros(len(opened), dtype=bool)
     )
-    return columns, is_kept
+    return columns, is_selected
 
 
 def _losses(columns: dict[str, Array]) -> list[Mark]:
     """The training loss (for many steps in grey with means of groups of steps in colour) and the validation loss."""
     steps = columns["step"]
     loss = columns["loss"]
-    validation = columns["validation"]
+    validation = columns["validation_loss"]
     stride = max(len(steps) // _N_MEANS, 1)
     marks: list[Mark] = []
     if stride > 1:
@@ -135,7 +135,7 @@ def _losses(columns: dict[str, Array]) -> list[Mark]:
 
 def _legend(columns: dict[str, Array]) -> tuple[Key, ...]:
     keys = [Key("training (mean over steps)" if len(columns["step"]) >= 2 * _N_MEANS else "training", COLORS[0])]
-    if np.isfinite(columns["validation"]).any():
+    if np.isfinite(columns["validation_loss"]).any():
         keys.append(Key("validation", COLORS[1], "dot"))
     return tuple(keys)
 
@@ -147,6 +147,6 @@ def _scale(title: str, *values: Array) -> Axis:
     return Axis(f"{title} (log scale)", "log") if use_log else Axis(title)
 
 
-def _note(columns: dict[str, Array], is_kept: Array, stopped: str) -> str:
-    kept_note = [f"weights of step {columns['step'][is_kept][0]:g} of {len(is_kept)}"] if is_kept.any() else []
-    return "; ".join([*kept_note, *([shorten(stopped, 80)] if stopped else [])])
+def _note(columns: dict[str, Array], is_selected: Array, stop_reason: str) -> str:
+    selected_note = [f"weights of step {columns['step'][is_selected][0]:g} of {len(is_selected)}"] if is_selected.any() else []
+    return "; ".join([*selected_note, *([shorten(stop_reason, 80)] if stop_reason else [])])

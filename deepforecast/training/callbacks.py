@@ -49,10 +49,10 @@ class TrainingRecord:
     """
 
     loss: list[float] = field(default_factory=list)
-    rate: list[float] = field(default_factory=list)
-    norm: list[float] = field(default_factory=list)
+    learning_rate: list[float] = field(default_factory=list)
+    gradient_norm: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
-    validation: dict[int, float] = field(default_factory=dict)
+    validation_loss: dict[int, float] = field(default_factory=dict)
     best_step: int = 0
     stop_reason: str = ""
 
@@ -147,8 +147,8 @@ class TrainingMonitor(pl.Callback):
             ended = trainer.strategy.reduce_boolean_decision(ended, all=False)
         if ended:
             trainer.should_stop = True
-        if trainer.loggers and self.step in self.record.validation:
-            self.log("validation", self.record.validation[self.step])
+        if trainer.loggers and self.step in self.record.validation_loss:
+            pl_module.log("validation", self.record.validation_loss[self.step])
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -173,7 +173,7 @@ class TrainingMonitor(pl.Callback):
             self._losses.append(self._step_loss)
             self._norms.append(gradient_norm)
         self._step_loss = None
-        record.rate.append(learning_rate)
+        record.learning_rate.append(learning_rate)
         record.seconds.append(time.monotonic() - self._start_time)
         self.step += 1
         if self.weight_average is not None:
@@ -231,7 +231,7 @@ class TrainingMonitor(pl.Callback):
         self._losses = []
         self._norms = []
         self.record.loss += losses
-        self.record.norm += norms
+        self.record.gradient_norm += norms
         initial_loss = self.record.loss[0]
         recent_loss = sum(losses) / len(losses)
         is_finite = self._is_finite_since(self.step - len(losses))
@@ -271,12 +271,12 @@ class TrainingMonitor(pl.Callback):
 
     def _is_finite_since(self, step: int) -> bool:
         """Return whether all recorded losses and gradient norms after this step are finite."""
-        return all(map(math.isfinite, (*self.record.loss[step:], *self.record.norm[step:])))
+        return all(map(math.isfinite, (*self.record.loss[step:], *self.record.gradient_norm[step:])))
 
     def _divergence_error(self) -> TrainingError:
         """Return the error for losses that are not finite, or else too large."""
         losses = self.record.loss
-        finite = map(math.isfinite, map(sum, zip(losses, self.record.norm, strict=True)))
+        finite = map(math.isfinite, map(sum, zip(losses, self.record.gradient_norm, strict=True)))
         nonfinite_steps = [
             step
             for step, is_finite in enumerate(finite, 1)
@@ -319,7 +319,7 @@ class TrainingMonitor(pl.Callback):
         )
         with weights_context:
             value = validation_loss(self.network, validation, self.precision_plugin.forward_context)
-            self.record.validation[self.step] = value
+            self.record.validation_loss[self.step] = value
             if not math.isfinite(value):
                 return  # the next check of the training losses restores earlier weights
             self.checks_without_improvement += 1

@@ -72,24 +72,24 @@ class Checkpoints:
     @property
     def stopped_early(self) -> bool:
         """Whether the run ended before its last step for another reason, e.g. early stopping."""
-        return self.contents is not None and bool(self.contents[0]["why"])
+        return self.contents is not None and bool(self.contents[0]["stop_reason"])
 
     def write(self, training_monitor: TrainingMonitor) -> None:
         """Write the state of the run, and delete all checkpoints but the last one before it."""
         record = asdict(training_monitor.record)
-        validation = record.pop("validation")
+        validation = record.pop("validation_loss")
         manifest = {
-            "run": self.run, "step": training_monitor.step, "damping": training_monitor.lr_damping,
-            "retries": training_monitor.n_retries, "since": training_monitor.checks_without_improvement,
-            "good_step": training_monitor.good_step, "steps_undone": training_monitor.n_undone_steps,
+            "run": self.run, "step": training_monitor.step, "lr_damping": training_monitor.lr_damping,
+            "n_retries": training_monitor.n_retries, "checks_without_improvement": training_monitor.checks_without_improvement,
+            "good_step": training_monitor.good_step, "n_undone_steps": training_monitor.n_undone_steps,
             "precision": training_monitor.precision_plugin.state_dict(),
             "best": None if training_monitor.best is None else training_monitor.best[0],
-            "kept": record.pop("best_step"), "why": record.pop("stop_reason"),
+            "best_step": record.pop("best_step"), "stop_reason": record.pop("stop_reason"),
         }  # fmt: skip
         arrays = {f"record:{name}": np.array(values) for name, values in record.items()}
         arrays |= {
-            "validated": np.array(list(validation), dtype=np.int64),
-            "validation": np.array(list(validation.values())),
+            "validation_steps": np.array(list(validation), dtype=np.int64),
+            "validation_loss": np.array(list(validation.values())),
         }
         arrays |= {
             f"weight:{name}": _to_array(value)
@@ -131,20 +131,20 @@ class Checkpoints:
                 for index, parameter in enumerate(training_monitor.weight_average.values)
             ]
         training_monitor.precision_plugin.load_state_dict(manifest["precision"])
-        training_monitor.lr_damping = manifest["damping"]
-        training_monitor.n_retries = manifest["retries"]
-        training_monitor.checks_without_improvement = manifest["since"]
+        training_monitor.lr_damping = manifest["lr_damping"]
+        training_monitor.n_retries = manifest["n_retries"]
+        training_monitor.checks_without_improvement = manifest["checks_without_improvement"]
         training_monitor.good_step = manifest["good_step"]
-        training_monitor.n_undone_steps = manifest["steps_undone"]
+        training_monitor.n_undone_steps = manifest["n_undone_steps"]
         if manifest["best"] is not None:
             training_monitor.best = (float(manifest["best"]), _select_tensors(arrays, "best:"))
         record = training_monitor.record
-        for name in ("loss", "rate", "norm", "seconds"):
+        for name in ("loss", "learning_rate", "gradient_norm", "seconds"):
             setattr(record, name, arrays[f"record:{name}"].tolist())
-        record.validation = dict(
-            zip(arrays["validated"].tolist(), arrays["validation"].tolist(), strict=True)
+        record.validation_loss = dict(
+            zip(arrays["validation_steps"].tolist(), arrays["validation_loss"].tolist(), strict=True)
         )
-        record.best_step, record.stop_reason = int(manifest["kept"]), str(manifest["why"])
+        record.best_step, record.stop_reason = int(manifest["best_step"]), str(manifest["stop_reason"])
 
     def _read(self, path: Path) -> None:
         """Read a checkpoint into `contents`; raise `TrainingError` if it is that of another run."""

@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import Any
 
 from deepforecast.core.forecaster import Forecaster
-from deepforecast.core.params import Param, is_integer_param
+from deepforecast.core.params import Param, format_param, is_integer_param
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.tuning.ranges import DrawFunction, Ranges, format_range, is_in_range, refuse_fixed, resolve_ranges
 
@@ -247,7 +247,7 @@ def refuse_unknown_models(names: Sequence[str], space: Any) -> None:
 
 def choice_label(value: Any, choices: Sequence[Any]) -> Any:
     """A choice as stored: itself, or its repr if some choices cannot be stored."""
-    return value if all(isinstance(choice, SCALAR_TYPES) for choice in choices) else repr(value)
+    return value if all(isinstance(choice, SCALAR_TYPES) for choice in choices) else format_param(value)
 
 
 def format_params(parameters: Mapping[str, Any]) -> str:

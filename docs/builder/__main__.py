@@ -32,7 +32,7 @@ Sections = dict[str, list[Page]]
 
 def sections(course_pages: list[Page]) -> Sections:
     """Return all pages by section of the navigation."""
-    start = [home.page(), *(written.page(name) for name in ("install", "guide", "migration")), errors.page()]
+    start = [home.page(), *(written.page(name) for name in ("install", "guide", "networks", "migration")), errors.page()]
     copied = [home.copied(f"{title.upper()}.md", title) for title in ("Contributing", "Changelog", "Security")]
     background_pages = [written.page("design"), written.page("reliability"), *copied]
     return {

@@ -13,7 +13,7 @@ LINK_TARGETS = {  # link in a file of the repository (pattern) -> page of the si
     r"\.\./\.\./CONTRIBUTING\.md": "contributing.md",
     r"docs/pages/(install\.md(?:#[\w-]+)?)": r"\1",
     r"\.\./\.\./SECURITY\.md": "security.md",
-    r"((?:design|errors|guide|install|migration|reliability)\.md(?:#[\w-]+)?)": r"\1",
+    r"((?:design|errors|guide|install|migration|networks|reliability)\.md(?:#[\w-]+)?)": r"\1",
     r"(reference/[\w-]+\.md)": r"\1",
     r"benchmarks/results/(\w+)\.md": r"benchmarks/\1.md",
     r"benchmarks/(?:README\.md|results/)?": "benchmarks/index.md",

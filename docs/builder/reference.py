@@ -120,7 +120,7 @@ GROUPS = (
           "deepforecast.errors"),
     Group("own-model", "Custom models",
           "A class with declared parameters and three methods; the [contract checks](testing.md) verify the rest.",
-          ("param", "register")),
+          ("param", "register", "Head")),
     Group("testing", "Contract checks", "", ("*",), "deepforecast.testing"),
     Group("networks", "Neural network modules", "", (), "deepforecast.nn", network_blocks),
     Group("command-line", "Command line",

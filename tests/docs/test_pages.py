@@ -35,7 +35,7 @@ def test_architecture_are_drawn_as_the_linter_has_them() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["install", "guide", "migration"])
+@pytest.mark.parametrize("name", ["install", "guide", "migration", "networks"])
 def test_code_of_a_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.heads.registry import make_head
-from deepforecast.nn.losses import LOSSES, pinball
+from deepforecast.nn.losses import pinball
+from deepforecast.nn.names import LOSS_FACTS, implementation
 from deepforecast.nn.scaling import Scale
 from tests.nn.scales import scale
+
+LOSSES = {name: implementation(facts.implementation) for name, facts in LOSS_FACTS.items()}
 
 
 def drawn(seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -74,10 +74,10 @@ def test_models_without_fitted_values_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (Observed, "changing y in row 30 must not change the fitted values up to that row: 3 of"),
-        (Smoothed, "changing y in row 30 must not change the fitted values up to that row: 3 of"),
-        (Ahead, "changing y in row 30 must not change the fitted values up to that row: "),
-        (Constant, "changing y in row 30 must change later fitted values, but changed none of s0, s1, s2"),
+        (Observed, "changing y in a row from 30 on must not change the fitted values up to that row: 3 of"),
+        (Smoothed, "changing y in a row from 30 on must not change the fitted values up to that row: 3 of"),
+        (Ahead, "changing y in a row from 30 on must not change the fitted values up to that row: "),
+        (Constant, "changing y in a row from 30 on must change later fitted values, but changed none of s0, s1, s2"),
         (OfTheFit, "fitted_values() must equal fitted_values(frame) with the training frame"),
     ],
 )

@@ -79,7 +79,7 @@ def test_steps_lost_to_losses_that_recover_are_warned_of_once(
         model = make(max_steps=60, lr_schedule="constant", warmup=0.0).fit(FRAME)
     assert len(warned) == 1
     report = model.training_report_
-    np.testing.assert_allclose(report.rate / report.rate[0], [1.0] * 30 + [0.5] * 20 + [0.25] * 10)
+    np.testing.assert_allclose(report.learning_rate / report.learning_rate[0], [1.0] * 30 + [0.5] * 20 + [0.25] * 10)
     assert report.loss[report.loss.isna()].index.tolist() == [*range(25, 30), *range(46, 50)]
     assert np.isfinite(model.predict().iloc[:, -1]).all()
 

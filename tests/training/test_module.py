@@ -74,8 +74,8 @@ def test_gradients_are_clipped_by_norm_or_by_value_and_their_norm_before_is_retu
 @pytest.mark.parametrize("schedule", ["one_cycle", "cosine", "constant"])
 def test_rates_rise_then_fall_as_the_schedule_says(schedule: str) -> None:
     report = DLinear(**SMALL, lr_schedule=schedule, max_steps=40, learning_rate=0.1).fit(FRAME).training_report_
-    assert report.rate.iloc[:4].tolist() == pytest.approx([0.025, 0.05, 0.075, 0.1])
-    after = report.rate.iloc[4:]
+    assert report.learning_rate.iloc[:4].tolist() == pytest.approx([0.025, 0.05, 0.075, 0.1])
+    after = report.learning_rate.iloc[4:]
     if schedule == "constant":
         assert (after == 0.1).all()
     else:
@@ -99,7 +99,7 @@ def test_the_rate_is_found_on_a_copy(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     given: dict[str, Any] = {**SMALL, "batch_size": 32, "hidden_sizes": [16], "max_steps": 60}
     found, again = (MLP(**given, learning_rate="find").fit(FRAME) for _ in range(2))
-    largest = float(found.training_report_.rate.max())
+    largest = float(found.training_report_.learning_rate.max())
     assert 1e-4 < largest < 0.2
     assert same(found, again)
     assert same(found, MLP(**given, learning_rate=largest).fit(FRAME)), "but for its rate the run is the same"
@@ -120,7 +120,7 @@ def test_mixed_precision_learns_as_well(kind: Any) -> None:
     assert not same(mixed, plain), "arithmetic is another"
     assert all(value.dtype == np.float32 for value in weights(mixed).values())
     np.testing.assert_allclose(mixed.training_report_.loss, plain.training_report_.loss, rtol=0.05)
-    validated = [one.training_report_.validation.dropna() for one in (mixed, plain)]
+    validated = [one.training_report_.validation_loss.dropna() for one in (mixed, plain)]
     np.testing.assert_allclose(*validated, rtol=0.05)
 
 
@@ -196,7 +196,7 @@ def test_a_trainer_of_ones_own_trains_the_models_network(tmp_path: Path) -> None
     model = DLinear(**given)
     module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
     before = weights(model)
-    assert model.stopped_ == "trained by a user's own Trainer"
+    assert model.stop_reason_ == "trained by a user's own Trainer"
     trainer = pl.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
                          enable_model_summary=False, num_sanity_val_steps=0, default_root_dir=tmp_path)  # fmt: skip
     trainer.fit(module, datamodule=data)

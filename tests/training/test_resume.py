@@ -66,7 +66,7 @@ def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
     """Patience goes on where it was; a run that has stopped stays so."""
     given = {"validation_size": 10, "validate_every": 3, "patience": 3, "learning_rate": 0.3, "max_steps": 200}
     whole = lstm(**given).fit(FRAME)
-    assert whole.stopped_ == "no improvement on validation"
+    assert whole.stop_reason_ == "no improvement on validation"
     steps = len(whole.training_report_)
     assert 10 < steps < 200
     model = lstm(**given, checkpoint_dir=str(tmp_path), checkpoint_every=5)
@@ -75,7 +75,7 @@ def test_resumed_run_with_early_stopping(tmp_path: Path) -> None:
         model.fit(FRAME)
         assert same(model, whole)
         pd.testing.assert_frame_equal(told(model), told(whole))
-        assert model.stopped_ == whole.stopped_
+        assert model.stop_reason_ == whole.stop_reason_
 
 
 def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_rate_that_was_halved_stays_so(tmp_path: Path) -> None:
     folders = [str(tmp_path / name) for name in ("whole", "cut")]
     with pytest.warns(TrainingWarning, match="^40 of 50 training steps were undone"):
         whole = lstm(**given, checkpoint_dir=folders[0], checkpoint_every=5).fit(FRAME)
-    assert whole.training_report_.rate.nunique() > 1
+    assert whole.training_report_.learning_rate.nunique() > 1
     model = lstm(**given, checkpoint_dir=folders[1], checkpoint_every=5)
     cut(model, 34)
     with pytest.warns(TrainingWarning, match="^40 of 50 training steps were undone"):

@@ -71,7 +71,7 @@ def test_a_callback_sees_each_batch_and_changes_nothing() -> None:
     )
     assert Count.seen == 44
     assert same(plain, seen)
-    columns = ["step", "rate", "gradient_norm", "validation", "kept"]
+    columns = ["step", "learning_rate", "gradient_norm", "validation_loss", "selected"]
     assert plain.training_report_[columns].equals(seen.training_report_[columns])
     np.testing.assert_allclose(plain.training_report_.loss, seen.training_report_.loss, rtol=1e-6)
 
@@ -212,7 +212,7 @@ def test_ctrl_c_keeps_what_was_learned_and_says_so_once() -> None:
         model = watched(lstm(lr_schedule="constant", warmup=0.0), pressing(12))
     assert len(said) == 1
     assert signal.getsignal(signal.SIGINT) is before
-    assert model.stopped_ == "interrupted"
+    assert model.stop_reason_ == "interrupted"
     assert same(model, lstm(lr_schedule="constant", warmup=0.0, max_steps=13).fit(FRAME))
     assert np.isfinite(model.predict().LSTM).all()
 
@@ -295,7 +295,7 @@ import sys
 from tests.training.runs import FRAME, lstm
 model = lstm(max_steps=10**6, checkpoint_dir=sys.argv[1], checkpoint_every=10)
 model.fit(FRAME)
-print("fitted", model.stopped_, len(model.training_report_) > 9, len(model.predict()))
+print("fitted", model.stop_reason_, len(model.training_report_) > 9, len(model.predict()))
 """
 
 
@@ -393,8 +393,9 @@ def test_arguments_that_the_training_code_reads_are_checked(name: str, value: ob
 def test_other_arguments_of_lightning_are_passed_on() -> None:
     model = lstm(max_steps=20, trainer={"limit_train_batches": 7}).fit(FRAME)
     assert len(model.training_report_) == 7
-    assert model.training_report_.rate.iloc[-1] < 0.1 * model.training_report_.rate.max(), "the schedule spans the 7 steps"
-    assert model.stopped_ == "stopped by the Trainer or a callback"
+    rates = model.training_report_.learning_rate
+    assert rates.iloc[-1] < 0.1 * rates.max(), "the schedule spans the 7 steps"
+    assert model.stop_reason_ == "stopped by the Trainer or a callback"
     assert len(lstm(max_steps=20, trainer={"fast_dev_run": True}).fit(FRAME).training_report_) == 1
 
 

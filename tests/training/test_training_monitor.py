@@ -44,12 +44,12 @@ def test_the_best_weights_on_validation_are_kept_where_the_last_are_worse(given:
     model = MLP(**SMALL, hidden_sizes=[32], max_steps=60, learning_rate=0.02, lr_schedule="constant", validation_size=12,
                 validate_every=5, recent_windows=20, **given)  # fmt: skip
     report = model.fit(noise()).training_report_
-    kept, values = report[report.kept], report.validation.dropna()
+    kept, values = report[report.selected], report.validation_loss.dropna()
     assert values.iloc[-1] > 1.05 * values.min()
     assert kept.validation.tolist() == [values.min()]
     assert values.index.tolist() == list(range(4, 60, 5))
     assert held_out(model, noise()) == pytest.approx(values.min(), rel=1e-6)
-    assert model.stopped_ == "all steps done"
+    assert model.stop_reason_ == "all steps done"
 
 
 def test_validation_rows_are_the_last_and_not_learned_from() -> None:
@@ -60,7 +60,7 @@ def test_validation_rows_are_the_last_and_not_learned_from() -> None:
     one, other = (lstm(validation_size=10, validate_every=100).fit(frame) for frame in (FRAME, changed))
     assert one.training_report_.loss.equals(other.training_report_.loss)
     assert same(one, other)
-    assert one.training_report_.validation.iloc[-1] != other.training_report_.validation.iloc[-1]
+    assert one.training_report_.validation_loss.iloc[-1] != other.training_report_.validation_loss.iloc[-1]
 
 
 def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
@@ -76,17 +76,17 @@ def test_patience_ends_after_so_many_looks_without_a_better_one() -> None:
         recent_windows=20,
     )
     report = model.fit(noise()).training_report_
-    assert model.stopped_ == "no improvement on validation"
+    assert model.stop_reason_ == "no improvement on validation"
     assert len(report) < 400
-    assert int(report.step[report.kept].iloc[0]) == len(report) - 15
-    assert report.validation.dropna().iloc[-4:].idxmin() == len(report) - 16
+    assert int(report.step[report.selected].iloc[0]) == len(report) - 15
+    assert report.validation_loss.dropna().iloc[-4:].idxmin() == len(report) - 16
 
 
 def test_a_loss_that_is_no_number_on_validation_is_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     values: Iterator[float] = iter([math.nan, 2.0, 1.0, 3.0])
     monkeypatch.setattr(room, "validation_loss", lambda *_: next(values))
     report = lstm(max_steps=20, validation_size=10, validate_every=5).fit(FRAME).training_report_
-    assert report.step[report.kept].tolist() == [15]
+    assert report.step[report.selected].tolist() == [15]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_loss_that_blows_up_goes_back_to_the_last_good_weights_at_half_the_rat
     with pytest.warns(TrainingWarning, match=r"40 of 100 training steps were undone.* with 0.0625 times") as warned:
         report = lstm(**given, learning_rate=0.5, max_steps=100).fit(FRAME).training_report_
     assert len(warned) == 1
-    rates = report.rate.unique()
+    rates = report.learning_rate.unique()
     assert len(rates) > 1
     np.testing.assert_allclose(rates, 0.5 / 2.0 ** np.arange(len(rates)))
-    assert (report.rate.groupby(report.index // room.CHECK_EVERY).nunique() == 1).all(), "from the step after the look on"
+    assert (report.learning_rate.groupby(report.index // room.CHECK_EVERY).nunique() == 1).all(), "from the step after the look on"
     assert report.loss.iloc[-20:].mean() < 10 * max(report.loss.iloc[0], 1.0)
 
 
@@ -160,7 +160,7 @@ def test_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped(monkeypatch, step=0.01)
     model = lstm(max_steps=100_000, time_limit=0.3).fit(FRAME)
     report = model.training_report_
-    assert model.stopped_ == "time limit reached"
+    assert model.stop_reason_ == "time limit reached"
     assert 0.3 <= report.seconds.iloc[-1] < 3.0
     assert (report.seconds.iloc[:-1] < 0.3).all()
     assert np.isfinite(model.predict().LSTM).all()
@@ -170,11 +170,11 @@ def test_told_to_stop_with_the_best_so_far() -> None:
     seen: list[tuple[float, int]] = []
     monitor = Monitor(lambda value, step: seen.append((value, step)), stop_when=stopping(13))
     model = watched(lstm(validation_size=10, validate_every=5), monitor)
-    assert model.stopped_ == "stopped by the caller"
+    assert model.stop_reason_ == "stopped by the caller"
     assert len(model.training_report_) == 13
     assert [step for _, step in seen] == [5, 10]
     best = min(seen)
-    assert model.training_report_.step[model.training_report_.kept].tolist() == [best[1]]
+    assert model.training_report_.step[model.training_report_.selected].tolist() == [best[1]]
     assert held_out(model, FRAME) == pytest.approx(best[0], rel=1e-6)
 
 
@@ -187,13 +187,13 @@ def test_epochs_are_passes_over_all_windows() -> None:
 def test_report_of_a_run() -> None:
     model = lstm(validation_size=10, validate_every=10, trainer={"accumulate_grad_batches": 2}, max_steps=25).fit(FRAME)
     report = model.training_report_
-    assert report.columns.tolist() == ["step", "loss", "rate", "gradient_norm", "seconds", "validation", "kept"]
+    assert report.columns.tolist() == ["step", "loss", "learning_rate", "gradient_norm", "seconds", "validation_loss", "selected"]
     assert report.step.tolist() == list(range(1, 26))
-    assert report.step[report.validation.notna()].tolist() == [10, 20, 25]
-    assert report.kept.sum() == 1
-    assert np.isfinite(report[["loss", "rate", "gradient_norm", "seconds"]]).all(axis=None)
+    assert report.step[report.validation_loss.notna()].tolist() == [10, 20, 25]
+    assert report.selected.sum() == 1
+    assert np.isfinite(report[["loss", "learning_rate", "gradient_norm", "seconds"]]).all(axis=None)
     assert (report.gradient_norm > 0).all()
-    assert report.rate.idxmax() in (1, 2)
+    assert report.learning_rate.idxmax() in (1, 2)
 
 
 def test_rows_held_out_of_short_series_are_no_targets() -> None:

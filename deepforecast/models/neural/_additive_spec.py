@@ -117,7 +117,7 @@ def add_series_codes(model: NeuralProphet, panel: Panel, learned: LearnedState |
                 f"series not seen in fit: {panel.series.labels(unseen)}. Fit again with these series for coefficients of "
                 "their own.", subject=model.name
             )
-        labels = tuple(map(str, range(int(learned.shared["channels"]["counts"][name]))))
+        labels = tuple(map(str, range(window_columns(learned).counts[name])))
     return replace(panel, static={**panel.static, name: Covariate(codes, labels)})
 
 

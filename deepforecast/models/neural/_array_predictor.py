@@ -138,14 +138,14 @@ class Predictor:
         recent_values = _last_values(histories, columns.input_size, "y")
         n_series = len(recent_values)
         loc, scale = self._scales(histories)
-        by_series: dict[str, Any] = {"tail": recent_values, "place": loc, "spread": scale}
+        by_series: dict[str, Any] = {"recent_values": recent_values, "loc": loc, "scale": scale}
         _check_names(past, (*columns.numeric, *columns.categorical), "past")
         _check_names(future, (*columns.numeric[: columns.n_future], *columns.categorical[: columns.n_future_codes]), "future")
         _check_names(static, (*columns.static, *columns.static_codes), "static")
         for name in past:
             fill_value = -1.0 if name in columns.categorical else np.nan
             values = _last_values(_to_series(past[name]), columns.input_size, name, n_series, fill_value)
-            by_series[f"tail:{name}"] = _encode_categories(values, columns, name)
+            by_series[f"recent_values:{name}"] = _encode_categories(values, columns, name)
         for name in static:
             values = np.broadcast_to(np.asarray(static[name], dtype=np.float64), (n_series,))
             by_series[f"static:{name}"] = _encode_categories(values, columns, name)
@@ -164,7 +164,7 @@ class Predictor:
         window is scaled by itself.
         """
         loc, scale = np.zeros(len(histories)), np.ones(len(histories))
-        panel_scale = self.learned.shared.get("scale")
+        panel_scale = self.learned.shared.get("panel_scale")
         if panel_scale is not None:
             return loc + panel_scale[0], scale * panel_scale[1]
         if self.model.scaler_scope == "series":

@@ -6,13 +6,14 @@ A model adds its own hyperparameters and `_body(sizes)`, the torch module betwee
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
+from deepforecast.core.fitted_values import fitted_frame, require_training_data
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.model_file import histories_required_error
@@ -24,10 +25,10 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, TrainingWarning, format_value, warn
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
-from deepforecast.nn.names import LOCATION_HEADS, SCALER_FACTS, HeadName, Loss, Scaler
+from deepforecast.nn.names import HEAD_FACTS, LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler
 from deepforecast.training.options import check_trainer
 
 if TYPE_CHECKING:
@@ -40,10 +41,6 @@ if TYPE_CHECKING:
     from deepforecast.nn.network import ForecastNetwork
 
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
-
-# From this number of epochs on, prediction intervals covered half of their nominal level or less:
-# benchmarks/results/small_panels.md
-OVERFIT_EPOCHS = 30
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, weights=True, categorical=True, missing=True, distribution="quantiles",
@@ -67,15 +64,18 @@ class NeuralForecaster(Forecaster):
         "horizons, at least 18 time steps, if half of the series are shorter than 20 horizons), as far as the longest "
         "series permits",
     )
-    head: HeadName = param(
+    head: HeadName | Head = param(
         default="quantiles", search=("quantiles", "normal", "student_t"),
-        help="output of the network per step: quantiles, a point or a distribution",
+        help="output of the network per step: quantiles, a point or a distribution, by name or as an instance of a Head",
     )  # fmt: skip
     quantiles: list[float] | None = param(
         default=None, above=0, below=1, needs={"head": "quantiles"},
         help="quantile levels that are trained; None: 15 levels from 0.005 to 0.995",
     )
-    loss: Loss = param(default="mae", needs={"head": "point"}, help="loss function")
+    loss: LossName | Callable[..., Any] = param(
+        default="mae", needs={"head": "point"},
+        help="loss function: a name, or a function of predictions and targets (torch tensors, scaled), such as a torch module",
+    )  # fmt: skip
     scaler: Scaler = param(
         default="standard",
         help="scaler of the target, e.g. 'standard' (mean and standard deviation), 'last' (last value and mean "
@@ -173,10 +173,17 @@ class NeuralForecaster(Forecaster):
         "norm of 1 and no progress bar",
     )
 
+    intervals: Literal["conformal", "uncalibrated"] | None = param(  # type: ignore[assignment]
+        default=None,
+        help="method for prediction intervals: None: those of the learned distribution, calibrated on the last tenth of the "
+        "time steps, which the first half of the training leaves out; 'uncalibrated': those of the learned distribution as "
+        "they are; 'conformal': calibrated on rolling forecasts during fit",
+    )
+
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
     max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
     shortens_windows: ClassVar[bool] = False  # whether input_size="auto" is shorter for short series
-    warns_overfitting: ClassVar[bool] = True  # whether to warn after many epochs; False for linear models
+    calibrates_tail: ClassVar[bool] = True  # whether quantiles are calibrated on the last observations, see `_calibration`
     has_components: ClassVar[bool] = False  # whether the forecast is a sum of components
     uses_series_id: ClassVar[bool] = False  # whether the body embeds static categories itself
     keeps_series_scale: ClassVar[bool] = False  # whether a series keeps its scale from fit in `update`
@@ -214,17 +221,73 @@ class NeuralForecaster(Forecaster):
     def training_report_(self) -> Frame:
         """The training history, one row per step.
 
-        Columns: `step`, `loss`, learning `rate`, `gradient_norm`, `seconds` (NaN in a loaded
-        model), `validation` loss (NaN without one) and `kept`, whether the weights of this step
-        were kept.
+        Columns: `step`, `loss`, `learning_rate`, `gradient_norm`, `seconds` (NaN in a loaded
+        model), `validation_loss` (NaN at other steps) and `selected`, whether the final weights are
+        those after this step.
         """
         state = self.fitted_state()
-        return frames.build(state.series.library, _fit.training_report(state.learned["record"]))
+        return frames.build(state.series.library, _fit.training_report(state.learned["training_record"]))
 
     @property
-    def stopped_(self) -> str:
+    def calibration_(self) -> Frame:
+        """Coverage of prediction intervals on the observations that calibrated them, one row per level.
+
+        Columns: `level` (the nominal coverage in percent), coverage `uncalibrated` (by the network
+        alone) and `calibrated`, both in percent, and `n_windows`, the mean number of horizons
+        held out per series. There are no rows if the intervals are not calibrated.
+        """
+        state = self.fitted_state()
+        from deepforecast.models.neural import _calibration
+
+        return frames.build(state.series.library, _calibration.calibration_columns(state.learned.shared.get("calibration")))
+
+    @property
+    def stop_reason_(self) -> str:
         """Reason why training stopped."""
-        return str(self.fitted_state().learned["record"]["why"])
+        return str(self.fitted_state().learned["training_record"]["stop_reason"])
+
+    def fitted_values(self, frame: Frame | None = None, *, static: Frame | None = None) -> Frame:
+        """Forecast the time steps of the training data, or of other histories, each from an earlier cutoff.
+
+        The cutoffs of a series are `horizon` time steps apart, the first one after `input_size`
+        time steps (after one, in series shorter than `input_size` + `horizon`). So the first time
+        step after a cutoff is forecast 1 step ahead, and the last one `horizon` steps ahead; no
+        value at or after it is used. Each forecast is the point forecast of `predict` for the time
+        steps up to the cutoff; an autoregressive network continues from its point forecasts
+        instead of sample paths, which is one pass.
+
+        Parameters
+        ----------
+        frame : DataFrame, optional
+            Histories to forecast. None: the training data, without rows added by `update`.
+        static : DataFrame, optional
+            Static covariates of the series in `frame`.
+
+        Returns
+        -------
+        DataFrame
+            The id, time and target columns, and the forecast of each time step; NaN up to the first
+            cutoff, and where a window has no observation.
+
+        Raises
+        ------
+        DataError
+            If there is no `frame`, and the model was loaded from a file, which has no training
+            data.
+
+        Examples
+        --------
+        >>> from deepforecast import DLinear
+        >>> from deepforecast.datasets import generate
+        >>> fitted = DLinear(horizon=7, input_size=14, max_steps=20).fit(generate(1, 60)).fitted_values()
+        >>> len(fitted), len(fitted.dropna())
+        (60, 46)
+        """
+        from deepforecast.models.neural import _fitted_values
+
+        state = self._state_for_frame(frame, static)
+        panel = require_training_data(self.name, state.learned)
+        return fitted_frame(self.name, panel, _fitted_values.fitted_values(self, state.learned, panel))
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """Create a LightningModule with a new network, to be trained by a Trainer of the user.
@@ -233,7 +296,8 @@ class NeuralForecaster(Forecaster):
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
         the parameters of the model to loggers. `Trainer.predict` returns point forecasts, of shape
         (batch, horizon). `type(module).load_from_checkpoint(path, network=module.network,
-        options=module.options)` reads a checkpoint of the Trainer.
+        options=module.options)` reads a checkpoint of the Trainer. Prediction intervals are those
+        that the network learned, without calibration.
 
         Parameters
         ----------
@@ -351,9 +415,9 @@ class NeuralForecaster(Forecaster):
     def device_step(self, device: str) -> None:
         """Check on generated data that the network can be trained and forecast with on a device.
 
-        Run the loss and its gradient, `predict`, `simulate`, `explain`, `beam_search`, `predictor`
-        and the residual correlation of a new network, as far as the model has them. The forecasts
-        must equal those on the CPU.
+        Run the loss and its gradient, `predict`, `fitted_values`, `simulate`, `explain`,
+        `beam_search`, `predictor` and the residual correlation of a new network, as far as the model
+        has them. The forecasts must equal those on the CPU.
 
         A device that this machine does not have is simulated: its tensors compute on the CPU, and
         refuse what a real device would refuse, see `deepforecast.models.neural._simulated_device`. "mps" is
@@ -377,25 +441,22 @@ class NeuralForecaster(Forecaster):
 
     def _narrow(self, declared: Capabilities) -> Capabilities:
         """The declared capabilities without those that head, loss, scaler or bounds exclude."""
-        return _fit.narrow_capabilities(declared, self.head, self.loss, self.scaler)
+        if isinstance(self.head, Head):
+            facts, any_probability = self.head.facts, self.head.probability_range == (0.0, 1.0)
+        else:
+            facts, any_probability = HEAD_FACTS[self.head], self.head != "quantiles"
+        uses_level = isinstance(self.loss, str) and LOSS_FACTS[self.loss].uses_level
+        return _fit.narrow_capabilities(declared, facts, any_probability, uses_level, self.scaler)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)
 
     def _warn_about_intervals(self, state: State) -> None:
-        """Warn that intervals can be too narrow if the network was trained for many epochs."""
-        n_epochs = state.learned["record"].get("passes", 0.0)
-        if n_epochs >= OVERFIT_EPOCHS and self.warns_overfitting:
-            remedy = "max_steps='auto' and batch_size='auto'"
-            if isinstance(self.max_steps, str) and isinstance(self.batch_size, str):
-                remedy = "more or longer series"
-            message = (
-                f"{self.name} was trained for {n_epochs:,.0f} epochs on the same windows; its prediction "
-                "intervals can be too narrow because the network overfits. Use "
-                "intervals='conformal', which calibrates them on held-out observations, or "
-                f"fewer epochs with {remedy}."
-            )
-            warn(message, TrainingWarning, subject=self.name)
+        """Warn if intervals could not be calibrated, or covered far too few values of the tail."""
+        from deepforecast.models.neural import _calibration
+
+        if _calibration.calibrates(self):
+            _calibration.warn_of_coverage(self, state.learned)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time
@@ -409,6 +470,8 @@ class NeuralForecaster(Forecaster):
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
         self._decoding_options()  # raises for invalid parameters, before the training
+        if not (isinstance(self.head, str) and isinstance(self.loss, str)):
+            _fit.check_objects(self)
         if SCALER_FACTS[self.scaler].of_window and self.scaler_scope != "window":
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
@@ -416,9 +479,11 @@ class NeuralForecaster(Forecaster):
                 parameter="scaler_scope",
                 value=self.scaler_scope,
             )
-        learned = _fit.fit_network(self, panel, monitor)
+        learned = replace(_fit.fit_network(self, panel, monitor), history=panel)  # for `fitted_values`
         # Models of an inner cross-validation draw no sample paths.
-        return self._fit_residual_correlation(learned, panel) if monitor.is_outermost else learned
+        if isinstance(monitor, _fit.UserTraining) or not monitor.is_outermost:
+            return learned
+        return self._fit_residual_correlation(learned, panel)
 
     def _fine_tune(
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
@@ -427,38 +492,32 @@ class NeuralForecaster(Forecaster):
         """Train the network further, and estimate the residual correlation again."""
         from deepforecast.models.neural import _fine_tuning
 
-        return self._fit_residual_correlation(
-            _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate), panel
-        )
+        fine_tuned = _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
+        return self._fit_residual_correlation(replace(fine_tuned, history=panel), panel)
 
     def _fit_untrained(self, panel: Panel) -> Panel:
         """Fit with a network that is not trained; return the panel that its batches come from."""
-        panels = self.__dict__["_untrained"] = list[Panel]()
-        try:
-            self.__dict__["state_"] = self._fit_panel(panel)
-        finally:
-            del self.__dict__["_untrained"]
-        return panels[0]
+        state = self._fit_panel(panel, _fit.UserTraining())
+        self.__dict__["state_"] = state
+        return cast(Panel, state.learned.history)
 
     def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        """Add the residual correlation to the state, unless the network is not trained yet.
-
-        `_fit_untrained` sets the list `_untrained`, and receives the panel in it.
-        """
+        """Add the residual correlation to the state."""
         from deepforecast.models.neural import _residual_correlation
 
-        if "_untrained" in self.__dict__:  # the user's own Trainer trains the network later
-            self.__dict__["_untrained"].append(panel)
-            return learned
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """The state after the observations of `panel`; the network does not change."""
-        if from_start:
-            by_series = _series_state.from_history(self, learned, panel)
-        else:
-            by_series = _series_state.advance(learned, panel)
-        return replace(learned, by_series=by_series)
+        if not from_start:
+            return replace(learned, by_series=_series_state.advance(learned, panel))
+        by_series = _series_state.from_history(self, learned, panel)
+        learned = replace(learned, by_series=by_series, history=panel)
+        if "calibration" not in learned.shared:
+            return learned
+        from deepforecast.models.neural import _calibration
+
+        return replace(learned, shared={**learned.shared, "calibration": _calibration.recalibrate(self, learned, panel)})
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict
@@ -498,7 +557,7 @@ class NeuralForecaster(Forecaster):
     def _drop_histories(self, learned: LearnedState) -> LearnedState:
         if self.keeps_series_scale:
             raise histories_required_error(self, "series seen in fit keep the scale they had there")
-        return learned.take(np.empty(0, dtype=np.int64))
+        return replace(learned, history=None).take(np.empty(0, dtype=np.int64))
 
     def _serialize(self, learned: LearnedState, foreign: SkopsSerializer) -> LearnedState:
         return _serialization.serialize(learned)

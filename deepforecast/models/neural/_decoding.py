@@ -78,14 +78,14 @@ def path_forecast(
     `mean`: each greedy step receives the mean of the previous one instead of the median.
     """
     path = (
-        _greedy_paths(forecaster, mean)
+        greedy_paths(forecaster, mean)
         if decoding.method == "greedy"
         else np.ascontiguousarray(beam_paths(forecaster, decoding.width)[0][:, 0])
     )
     return PathForecast(path, marginal_forecast)
 
 
-def _greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
+def greedy_paths(forecaster: HorizonForecaster, mean: bool) -> Floats:
     """Greedy paths (series, steps), computed in blocks of `horizon` steps.
 
     The window of a block ends with the values of the block before.

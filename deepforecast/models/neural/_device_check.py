@@ -123,7 +123,7 @@ def _train_step(model: NeuralForecaster, batch: Batch) -> None:
 def _forecasts(model: NeuralForecaster, future: Frame | None, panel: Panel) -> dict[str, Any]:
     """Numbers from each method that forecasts, by its name."""
     level = 80 if model.capabilities.distribution else None
-    outputs = {"predict": model.predict(future=future, level=level)}
+    outputs = {"predict": model.predict(future=future, level=level), "fitted_values": model.fitted_values()}
     if future is None:  # beyond the trained horizon
         outputs["predict(2 * horizon)"] = model.predict(2 * (model.horizon or 1), level=level)
     if model.capabilities.simulates:
@@ -134,5 +134,5 @@ def _forecasts(model: NeuralForecaster, future: Frame | None, panel: Panel) -> d
         outputs["beam_search"] = model.beam_search(2, future=future)
     numbers = {name: np.asarray(frame.select_dtypes("number"), dtype=np.float64) for name, frame in outputs.items()}
     learned = model.fitted_state().learned_with_series
-    correlation = _residual_correlation.fit_residual_correlation(model, learned, panel).shared.get("ties")
+    correlation = _residual_correlation.fit_residual_correlation(model, learned, panel).shared.get("correlation_factor")
     return numbers if correlation is None else {**numbers, "residual correlation": correlation}

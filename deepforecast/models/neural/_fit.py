@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import json
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import format_param
 from deepforecast.core.preprocessing import refuse_short_series
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import LearnedState, fingerprint
+from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import passive_waiting
 from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
 from deepforecast.data.weights import refuse_zero_weights
-from deepforecast.data.windows import WindowColumns
+from deepforecast.data.windows import WindowColumns, WindowIndex
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
-from deepforecast.nn.names import HEAD_FACTS, LEVEL_LOSSES, SCALER_FACTS
+from deepforecast.nn.names import SCALER_FACTS, Head, HeadFacts
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.imports import TRAINING_LOCK, quiet_import
 from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions, trainer_arguments
@@ -37,8 +37,11 @@ AUTO_EPOCHS = 8  # epochs of max_steps="auto"
 LONG_SERIES = 20  # horizons; from this median length on, input_size="auto" is never shortened
 MIN_SHORT_INPUT = 18  # time steps; shortest window of input_size="auto" when it is shortened
 VALIDATION_BATCH_SIZE = 1024  # windows
-ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")  # of the Trainer
 LEVEL_RATIO_WINDOWS = 4096  # windows drawn to estimate `level_ratio`
+
+
+class UserTraining(Monitor):
+    """Monitor of a fit that leaves the training of the network to a Trainer of the user."""
 
 
 def fit_network(
@@ -65,8 +68,8 @@ def _fit_network(
     it trains, the monitor can take a snapshot of the state.
     """
     horizon = _required_horizon(model)
-    columns = None if previous is None else WindowColumns.from_dict(previous["channels"])
-    season = _season_length(model, panel) if previous is None else int(previous["season"])
+    columns = None if previous is None else _series_state.window_columns(previous)
+    season = _season_length(model, panel) if previous is None else previous["network"].sizes.season
     scale_source = previous if model.keeps_series_scale else None
     scales = (
         _series_state.series_scales(panel, model)
@@ -85,25 +88,22 @@ def _fit_network(
         network.level_ratio.fill_(_level_ratio(panel, columns))
     if previous is None:
         model._initialize(network, panel, columns, scales)
-    shared = {"channels": columns.to_dict(), "season": season}
+    shared: dict[str, Any] = {"network": network}
     if model.scaler_scope == "panel":
-        shared["scale"] = [float(values[0]) for values in scales]
+        shared["panel_scale"] = [float(values[0]) for values in scales]
+    by_series = _series_state.last_observations(panel, columns, scales)
+    learned = LearnedState(by_series, shared, series=panel.series)
 
     def snapshot() -> tuple[Panel, LearnedState]:
         """The panel and the current state, with a copy of the network and an empty record."""
-        current_network = deepcopy(network).eval()
-        return original_panel, LearnedState(
-            _series_state.last_observations(panel, columns, scales),
-            {**shared, "network": current_network, "record": {}},
-        )
+        return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "training_record": {}})
 
     monitor.set_snapshot(snapshot)
-    record = _train(model, TrainingData(panel, columns, scales), network, monitor, lr_factor)
+    from deepforecast.models.neural import _training
+
+    entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
     monitor.set_snapshot(None)
-    return LearnedState(
-        _series_state.last_observations(panel, columns, scales),
-        {**shared, "network": network, "record": record},
-    )
+    return LearnedState(by_series, {**shared, **entries})
 
 
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
@@ -117,9 +117,10 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
     temporal = [columns.counts[name] for name in columns.categorical]
     static = [] if model.uses_series_id else [columns.counts[name] for name in columns.static_codes]
     with SeededInit(model.seed):
-        loss = model.loss if model.head == "point" else None
+        # Copies, as training changes weights of user objects.
+        loss = deepcopy(model.loss) if model.head == "point" else None
         levels = _quantile_levels(model) if model.head == "quantiles" else None
-        head = make_head(model.head, loss=loss, quantiles=levels)
+        head = make_head(deepcopy(model.head), loss=loss, quantiles=levels)
         sizes = InputSizes(
             input_size=columns.input_size,
             horizon=columns.horizon,
@@ -181,7 +182,7 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
 def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
     """Class and parameters of the model as JSON types, without `trainer`; other objects become texts."""
     params = {name: value for name, value in model.get_params().items() if name != "trainer"}
-    text = json.dumps({"model": type(model).__name__, **params}, default=str)
+    text = json.dumps({"model": type(model).__name__, **params}, default=format_param)
     json_params: dict[str, Any] = json.loads(text)
     return json_params
 
@@ -230,32 +231,45 @@ def samples_by_series(model: NeuralForecaster, panel: Panel, input_size: int, ho
 
 @lru_cache(maxsize=256)  # called several times per forecast, with few different arguments
 def narrow_capabilities(
-    capabilities: Capabilities,
-    head: str,
-    loss: str,
-    scaler: str,
+    capabilities: Capabilities, head: HeadFacts, any_probability: bool, uses_level: bool, scaler: str
 ) -> Capabilities:
-    """The capabilities of a model that remain with this head, loss and scaler."""
-    head_facts, scaler_facts = HEAD_FACTS[head], SCALER_FACTS[scaler]
-    if not head_facts.has_distribution:
+    """The capabilities of a model that remain with this head, loss and scaler.
+
+    `any_probability`: whether the head has quantiles of any probability. `uses_level`: whether the loss depends on the
+    level of the series.
+    """
+    scaler_facts = SCALER_FACTS[scaler]
+    if not head.has_distribution:
         capabilities = replace(capabilities, distribution=None, learns_distribution=False, simulates=False)
-    elif head != "quantiles":
+    elif any_probability:
         capabilities = replace(capabilities, distribution="analytic")
-    is_shifted = scaler_facts.follows_shift and head_facts.support == "real" and loss not in LEVEL_LOSSES
+    is_shifted = scaler_facts.follows_shift and head.support == "real" and not uses_level
     capabilities = replace(capabilities, shift_equivariant=is_shifted)
-    if scaler == "none" or head_facts.is_count:
+    if scaler == "none" or head.is_count:
         capabilities = replace(capabilities, scale_equivariant=False, shift_equivariant=False)
-    return capabilities if head_facts.support == "real" else replace(capabilities, domain=head_facts.support)
+    return capabilities if head.support == "real" else replace(capabilities, domain=head.support)
+
+
+def check_objects(model: NeuralForecaster) -> None:
+    """Check a head or a loss that is passed as an object, see `nn.object_checks`."""
+    from deepforecast.nn.object_checks import check_head, check_loss
+
+    with torch_defaults():
+        if isinstance(model.head, Head):
+            check_head(model.head)  # type: ignore[arg-type]  # the only subclass is that of nn.heads.base
+        if not isinstance(model.loss, str):
+            check_loss(model.loss)
 
 
 def training_report(record: dict[str, Any]) -> dict[str, Any]:
     """The columns of `training_report_`, arrays with one entry per step, from the stored record."""
     steps = np.arange(1, len(record["loss"]) + 1)
     validation = np.full(len(steps), np.nan)
-    validation[np.asarray(record["validated"], dtype=np.int64) - 1] = record["validation"]
+    validation[np.asarray(record["validation_steps"], dtype=np.int64) - 1] = record["validation_loss"]
     return {
-        "step": steps, "loss": record["loss"], "rate": record["rate"], "gradient_norm": record["norm"],
-        "seconds": record["seconds"], "validation": validation, "kept": steps == record["kept"],
+        "step": steps, "loss": record["loss"], "learning_rate": record["learning_rate"],
+        "gradient_norm": record["gradient_norm"],
+        "seconds": record["seconds"], "validation_loss": validation, "selected": steps == record["best_step"],
     }  # fmt: skip
 
 
@@ -279,9 +293,8 @@ def build_batches(
     )
     if not len(window_index.order):
         refuse_short_series(model, panel, 2)
-    if panel.weight is not None:  # of the targets of training windows
-        end = np.maximum(panel.lengths - n_validation, window_index.first_cutoff)
-        refuse_zero_weights(panel.between(window_index.first_cutoff, end))
+    if panel.weight is not None:
+        refuse_zero_weights(training_targets(panel, window_index))
     sampler = WindowSampler(
         store,
         arrays,
@@ -298,35 +311,10 @@ def build_batches(
     return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """Training panel, the columns that the network uses, and location and scale per series."""
-
-    panel: Panel
-    window_columns: WindowColumns
-    scales: tuple[Floats, Floats]
-
-
-def _train(
-    model: NeuralForecaster, training_data: TrainingData, network: ForecastNetwork, monitor: Monitor, lr_factor: float
-) -> dict[str, Any]:
-    """Train the network in place and return the record to store; with a user's own Trainer, do not train."""
-    with quiet_import():
-        from deepforecast.training.callbacks import TrainingRecord
-        from deepforecast.training.trainer import train
-
-    if "_untrained" in model.__dict__:
-        return _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))
-    sampler, validation = build_batches(model, training_data.panel, training_data.window_columns, training_data.scales)
-    run_options = training_options(model, len(sampler.window_index), lr_factor)
-    sampler.stop_step = run_options.max_steps
-    run = {} if model.checkpoint_dir is None else {
-        **model.get_params(deep=False), "model": type(model).__name__, "data": fingerprint(training_data.panel),
-        "weights": _weights_hash(network), **{name: getattr(run_options, name) for name in ARITHMETIC_OPTIONS},
-    }  # fmt: skip
-    record = train(network, sampler, validation, run_options, monitor, run)
-    windows_per_step = run_options.batch_size * run_options.accumulate_grad_batches
-    return _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))
+def training_targets(panel: Panel, window_index: WindowIndex) -> Panel:
+    """The rows of the panel that are targets of training windows."""
+    end = panel.lengths if window_index.n_training_rows is None else window_index.n_training_rows
+    return panel.between(window_index.first_cutoff, np.maximum(end, window_index.first_cutoff))
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
@@ -366,25 +354,6 @@ def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
             parameter="validation_size",
         )
     return model.validation_size
-
-
-def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
-    """The training record as it is stored in the state: arrays by name, and scalars."""
-    return {
-        "loss": np.array(record.loss), "rate": np.array(record.rate), "norm": np.array(record.norm),
-        "seconds": np.array(record.seconds), "validated": np.array(list(record.validation), dtype=np.int64),
-        "validation": np.array(list(record.validation.values())), "kept": record.best_step,
-        "why": record.stop_reason, "passes": n_epochs,
-    }  # fmt: skip
-
-
-def _weights_hash(network: ForecastNetwork) -> str:
-    """Hash of the initial weights, which identifies the run in its checkpoints."""
-    return sha256(
-        b"".join(
-            tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
-        )
-    ).hexdigest()[:16]
 
 
 def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:

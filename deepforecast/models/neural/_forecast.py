@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast
+from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.data.frames import Floats
 from deepforecast.training.defaults import torch_defaults
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # Batches are padded to a multiple of this number of windows: on many processors, matrix products
 # with fewer rows are summed in another order, which changes the last bits.
 BATCH_MULTIPLE = 4
+# Number of paths of autoregressive networks for quantiles, and of values per path and step that are pooled for them.
+AUTOREGRESSIVE_SAMPLING = (100, 5)
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,18 @@ def pad_batch(values: Any) -> Any:
 def to_array(values: Tensor) -> Any:
     """The values of a tensor on any device as a NumPy array."""
     return values.cpu().numpy()
+
+
+def stratified_noise(n_steps: int, n_paths: int) -> Floats:
+    """Normal noise (1, paths, steps) for quantiles.
+
+    The noise of a step is a random permutation of the normal quantiles at (k + 0.5) / n_paths.
+    """
+    from scipy.special import ndtri
+
+    noise = standard_normal(0, np.zeros((1, 1)), (n_steps, n_paths)).transpose(0, 2, 1)
+    ranks = noise.argsort(axis=1).argsort(axis=1)
+    return np.asarray(ndtri((ranks + 0.5) / n_paths))
 
 
 @dataclass(frozen=True)

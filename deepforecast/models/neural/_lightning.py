@@ -35,7 +35,7 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
 
     @torch_defaults()
     def on_finished() -> None:
-        """Store the residual correlation of the trained network ("ties"), which sample paths use."""
+        """Store the residual correlation of the trained network ("correlation_factor"), which sample paths use."""
         from deepforecast.models.neural import _residual_correlation
 
         state = model.fitted_state()
@@ -43,9 +43,9 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
             return
         trained = replace(state.learned, shared={**state.learned.shared, "network": deepcopy(network).eval()})
         trained = _residual_correlation.fit_residual_correlation(model, trained, panel)
-        factor = trained.shared.get("ties")
-        shared = {name: value for name, value in state.learned.shared.items() if name != "ties"}
-        shared |= {} if factor is None else {"ties": factor}
+        factor = trained.shared.get("correlation_factor")
+        shared = {name: value for name, value in state.learned.shared.items() if name != "correlation_factor"}
+        shared |= {} if factor is None else {"correlation_factor": factor}
         model.__dict__["state_"] = replace(state, learned=replace(state.learned, shared=shared))
 
     def on_diverged(error: TrainingError) -> None:

@@ -39,6 +39,7 @@ from deepforecast.core.atomic import replace_file
 from deepforecast.core.forecast import resolve_bounds
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
+from deepforecast.models.neural._calibration import QuantileFactors, quantile_factors
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody
@@ -81,7 +82,8 @@ def export_network(model: NeuralForecaster, path: Any) -> None:
     onnx = _import_onnx()
     inputs = _example_inputs(columns, has_series_scale=model.scaler_scope != "window")
     exported = _ExportedNetwork(
-        deepcopy(network).cpu(), columns, resolve_bounds(model.bounds), model.point_kind, tuple(inputs)
+        deepcopy(network).cpu(), columns, resolve_bounds(model.bounds), model.point_kind, tuple(inputs),
+        quantile_factors(learned),
     ).eval()
     output_names = ["points", "quantiles"] if network.head.has_distribution else ["points"]
     program = _to_onnx(exported, inputs, output_names)
@@ -116,6 +118,7 @@ class _ExportedNetwork(nn.Module):
         bounds: tuple[float, float],
         point_kind: str,
         input_names: tuple[str, ...],
+        factors: QuantileFactors | None = None,
     ) -> None:
         super().__init__()
         self.network = network
@@ -125,6 +128,7 @@ class _ExportedNetwork(nn.Module):
         self.input_names = input_names
         head = network.head
         self.probabilities = _probabilities(head)
+        self.calibration = None if factors is None else torch.from_numpy(factors.at(self.probabilities))
         if isinstance(head, LocationScaleHead):
             self.register_buffer(
                 "standard_quantiles",
@@ -173,8 +177,8 @@ class _ExportedNetwork(nn.Module):
             past_codes=read_input("past_codes", window_columns.input_size, 0, is_integer=True),
             future_codes=read_input("future_codes", window_columns.horizon, 0, is_integer=True),
             static_codes=read_input("static_codes", 0, is_integer=True),
-            loc=arrays.get("place", y[:, :1] * 0),
-            scale=arrays.get("spread", y[:, :1] * 0 + 1),
+            loc=arrays.get("loc", y[:, :1] * 0),
+            scale=arrays.get("scale", y[:, :1] * 0 + 1),
         )
         raw, scaling = self.network(batch)
         return tuple(
@@ -191,7 +195,10 @@ class _ExportedNetwork(nn.Module):
             quantiles = head.from_standard_quantile(raw.double(), self.standard_quantiles)
         else:
             quantiles = cast(QuantileHead, head).values(raw)
-        points = quantiles[..., self.probabilities.index(0.5)] if self.point_kind == "median" else head.mean(raw, scale)
+        median = quantiles[..., self.probabilities.index(0.5)]
+        points = median if self.point_kind == "median" else head.mean(raw, scale)
+        if self.calibration is not None:
+            quantiles = move_tensor(median.unsqueeze(-1), quantiles, self.calibration, head.support)
         return points, quantiles
 
     def _standardize(self, values: Tensor, centre: Tensor, scale: Tensor, n_columns: int) -> Tensor:
@@ -202,6 +209,13 @@ class _ExportedNetwork(nn.Module):
             return values
         standardized = (values[..., :n_columns].double() - centre[:n_columns]) / scale[:n_columns]
         return torch.cat([torch.nan_to_num(standardized, 0.0).float(), values[..., n_columns:]], dim=-1)
+
+
+def move_tensor(median: Tensor, quantiles: Tensor, factors: Tensor, support: str) -> Tensor:
+    """`_calibration.move` as ONNX operators, for quantiles in units of z."""
+    if support == "positive":
+        return torch.where(median > 0, median * torch.exp(factors * torch.log(quantiles / median)), quantiles)
+    return median + factors * (quantiles - median)
 
 
 def _probabilities(head: Head) -> tuple[float, ...]:
@@ -225,7 +239,7 @@ def _example_inputs(columns: WindowColumns, has_series_scale: bool) -> dict[str,
         if shape[-1]:
             inputs[name] = torch.zeros((2, *shape), dtype=torch.int64 if name.endswith("codes") else torch.float32)
     if has_series_scale:
-        inputs |= {"place": torch.zeros((2, 1), dtype=torch.float64), "spread": torch.ones((2, 1), dtype=torch.float64)}
+        inputs |= {"loc": torch.zeros((2, 1), dtype=torch.float64), "scale": torch.ones((2, 1), dtype=torch.float64)}
     return inputs
 
 

@@ -23,11 +23,14 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_arrays
 from deepforecast.errors import DeepForecastError
+from deepforecast.models.neural._calibration import CalibratedForecast, quantile_factors
 from deepforecast.models.neural._forecast import (
+    AUTOREGRESSIVE_SAMPLING,
     BATCH_MULTIPLE,
     ConcatenatedForecast,
     HeadForecast,
     pad_batch,
+    stratified_noise,
     to_array,
 )
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
@@ -48,26 +51,52 @@ MAX_VALUES = 4_000_000  # raw outputs in memory at once
 # Number of paths for steps beyond the trained horizon, and of values per path and step that are
 # pooled for quantiles.
 EXTENDED_SAMPLING = (200, 9)
-AUTOREGRESSIVE_SAMPLING = (100, 5)  # the same numbers for autoregressive networks
 
 
 def forecast_horizon(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate], marginal: bool = False
 ) -> Forecast:
-    """Forecast the next `steps` of all series.
+    """Forecast the next `steps` of all series, with calibrated quantiles if the state has factors.
 
-    Within the trained horizon the forecast of a direct network is the distribution of its head.
-    Beyond it, and for autoregressive networks, it is that of sample paths; a network without a
-    distribution continues from its own point forecasts. With a decoding other than 'sample' the
-    point forecast is the decoded path, unless `marginal` is set.
+    With a decoding other than 'sample' the point forecast is the decoded path, unless `marginal` is set.
     """
     decoding = model._decoding_options()
-    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), decoding.sampling)
     if decoding.method != "sample" and not marginal:
         from deepforecast.models.neural._decoding import path_forecast
 
+        forecaster = make_forecaster(model, learned, steps, future)
         marginal_forecast = partial(forecast_horizon, model, learned, steps, future, marginal=True)
         return path_forecast(forecaster, decoding, model.point_kind == "mean", marginal_forecast)
+    forecast = network_forecast(model, learned, steps, future)
+    return calibrated(forecast, model, learned)
+
+
+def calibrated(forecast: Forecast, model: NeuralForecaster, learned: LearnedState) -> Forecast:
+    """The forecast with the factors of the state, if there are any."""
+    factors = quantile_factors(learned)
+    if factors is None:
+        return forecast
+    return CalibratedForecast(forecast, factors, model.head, resolve_bounds(model.bounds))
+
+
+def make_forecaster(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> HorizonForecaster:
+    """The forecaster of a state, with bounds and sampling of the model."""
+    sampling = model._decoding_options().sampling
+    return HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), sampling)
+
+
+def network_forecast(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> Forecast:
+    """The network's own forecast of the next `steps`, before calibration.
+
+    Within the trained horizon the forecast of a direct network is the distribution of its head.
+    Beyond it, and for autoregressive networks, it is that of sample paths; a network without a
+    distribution continues from its own point forecasts.
+    """
+    forecaster = make_forecaster(model, learned, steps, future)
     if forecaster.autoregressive and forecaster.network.head.has_distribution:
         n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
         noise = _stratified_noise(forecaster, n_paths)
@@ -101,14 +130,19 @@ def simulate_paths(
 
     They do not depend on the other series in the panel.
     """
-    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds), model._decoding_options().sampling)
+    forecaster = make_forecaster(model, learned, steps, future)
 
     def draw(group: HorizonForecaster) -> Floats:
         # Drawn on the CPU, so that the paths are the same on all devices.
         noise = standard_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))
         return sample_paths(group, noise.transpose(0, 2, 1))
 
-    return _map_groups(forecaster, samples, draw)
+    paths = _map_groups(forecaster, samples, draw)
+    if "calibration" not in learned.shared:
+        return paths
+    forecast: Any = calibrated(network_forecast(model, learned, steps, future), model, learned)
+    moved: Floats = forecast.move_paths(paths)
+    return moved
 
 
 def _map_groups(forecaster: HorizonForecaster, samples: int, function: Callable[[HorizonForecaster], Floats]) -> Floats:
@@ -185,16 +219,9 @@ def _stratify(uniform: Tensor, n_values: int) -> Tensor:
 
 
 def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
-    """Normal noise (series, paths, steps) for quantiles, equal for all series.
-
-    The noise of a step is a random permutation of the normal quantiles at (k + 0.5) / n_paths.
-    """
-    from scipy.special import ndtri
-
-    noise = standard_normal(0, np.zeros((1, 1)), (forecaster.blocks * forecaster.horizon, n_paths)).transpose(0, 2, 1)
-    ranks = noise.argsort(axis=1).argsort(axis=1)
-    stratified = ndtri((ranks + 0.5) / n_paths)
-    return np.repeat(stratified, len(forecaster.recent_values), axis=0)
+    """Normal noise (series, paths, steps) for quantiles, equal for all series."""
+    noise = stratified_noise(forecaster.blocks * forecaster.horizon, n_paths)
+    return np.repeat(noise, len(forecaster.recent_values), axis=0)
 
 
 class HorizonForecaster:
@@ -229,11 +256,11 @@ class HorizonForecaster:
         self.horizon = self.window_columns.horizon
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
-        self.recent_values: Floats = np.asarray(learned.by_series["tail"])
+        self.recent_values: Floats = np.asarray(learned.by_series["recent_values"])
         self.windows = torch.from_numpy(np.require(self.recent_values, requirements=["C", "W"]))
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
-        self.correlation_factor: Floats | None = learned.shared.get("ties")
+        self.correlation_factor: Floats | None = learned.shared.get("correlation_factor")
         self._length = self.recent_values.shape[1] + self.blocks * self.horizon  # window and all blocks
 
     def select_series(self, series: Ints) -> HorizonForecaster:
@@ -334,8 +361,8 @@ class HorizonForecaster:
             "past_codes": category_codes[code_series, past_steps],
             "future_codes": category_codes[code_series, future_steps, : columns.n_future_codes],
             "static_codes": static_codes[series],
-            "loc": by_series["place"][series, None],
-            "scale": by_series["spread"][series, None],
+            "loc": by_series["loc"][series, None],
+            "scale": by_series["scale"][series, None],
         }
         covariates = {name: torch.from_numpy(array) for name, array in arrays.items()}
         batch = Batch(y=pad_batch(recent_values).contiguous(), **covariates)
@@ -365,7 +392,7 @@ class HorizonForecaster:
 
         Steps without a known value repeat the last one.
         """
-        past_values = encode(self.learned.by_series[f"tail:{name}"])
+        past_values = encode(self.learned.by_series[f"recent_values:{name}"])
         future_values = encode(self.future[name].values) if name in self.future else past_values[:, -1:]
         n_missing = self._length - past_values.shape[1] - future_values.shape[1]
         repeated = np.repeat(future_values[:, -1:], max(n_missing, 0), axis=1)

@@ -59,10 +59,10 @@ class RecurrentForecaster(AutoregressiveForecaster):
         default=64, at_least=1, needs={"output": "direct"}, help="number of units per hidden layer of the direct decoder"
     )
     skip_hidden_sizes: Sequence[int] | None = param(
-        default=(256, 256), at_least=1, search=(None, (128,), (256, 256)),
+        default=None, at_least=1, search=(None, (128,), (256, 256)),
         needs={"output": "direct"},
-        help="number of units of each hidden layer of the perceptron that is added to the direct output; "
-        "None: no perceptron",
+        help="number of units of each hidden layer of a perceptron of the window whose output is added to the direct output, "
+        "which makes prices and sales more accurate, e.g. (256, 256); None: no perceptron",
     )
 
     learning_example: ClassVar[dict[str, Any]] = {

@@ -41,7 +41,7 @@ MIN_EIGENVALUE = 1e-6  # of the correlation matrix, so that it has a Cholesky fa
 
 
 def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> LearnedState:
-    """Add "ties", the Cholesky factor of the residual correlation (horizon, horizon), to the state.
+    """Add "correlation_factor", the Cholesky factor of the residual correlation (horizon, horizon), to the state.
 
     The state is returned unchanged if no sample path uses the correlation (point heads,
     autoregressive networks, a horizon of 1) and for horizons above MAX_HORIZON.
@@ -52,7 +52,7 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
         return learned
     scores = normal_scores(_standardized_residuals(model, learned, panel))
     factor = np.linalg.cholesky(shrink_correlation(scores))
-    return replace(learned, shared={**learned.shared, "ties": factor})
+    return replace(learned, shared={**learned.shared, "correlation_factor": factor})
 
 
 @torch_defaults()
@@ -72,8 +72,8 @@ def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, pane
         series, cutoff = window_index.draw(model.seed, SAMPLING_STEP, MAX_WINDOWS, False)
     # Only the series of these windows are needed: `index` is that of a window's series among them.
     selected, index = np.unique(series, return_inverse=True)
-    loc = np.ascontiguousarray(learned.by_series["place"][selected, None])
-    scale = np.ascontiguousarray(learned.by_series["spread"][selected, None])
+    loc = np.ascontiguousarray(learned.by_series["loc"][selected, None])
+    scale = np.ascontiguousarray(learned.by_series["scale"][selected, None])
     panel = model._add_series_columns(panel, learned).take(selected)
     arrays = replace(windows.window_arrays(panel, columns), loc=loc, scale=scale)
     device = next(network.parameters()).device

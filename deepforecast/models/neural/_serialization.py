@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 FREE_SIZE = 10_000  # sizes up to this one need little memory and are always allowed
 FREE_CONSTANTS = 10_000_000  # the same for the number of values in buffers
 NAME_LISTS = ("numeric", "categorical", "static", "static_codes", "calendar")
-# "channels": WindowColumns; "season": season length; "record": training record; optional are "scale"
-# (of the panel) and "ties" (Cholesky factor of the residual correlation).
-SHARED_KEYS = ("channels", "season", "record", "weights")
-RECORD_ARRAYS = ("loss", "rate", "norm", "seconds", "validated", "validation")
+# "window_columns": WindowColumns; "training_record": see `_training`; optional are "panel_scale"
+# (of the panel), "correlation_factor" (Cholesky factor of the residual correlation) and "calibration" (see `_calibration`).
+SHARED_KEYS = ("window_columns", "season_length", "training_record", "weights")
+CALIBRATION_ARRAYS = ("probabilities", "factors", "levels", "uncalibrated", "calibrated")
+RECORD_ARRAYS = ("loss", "learning_rate", "gradient_norm", "seconds", "validation_steps", "validation_loss")
 
 
 def serialize(learned: LearnedState) -> LearnedState:
@@ -43,29 +44,33 @@ def serialize(learned: LearnedState) -> LearnedState:
     are reproducible.
     """
     weights = {name: value.cpu().contiguous().numpy() for name, value in learned["network"].state_dict().items()}
+    sizes = learned["network"].sizes
     shared = {name: value for name, value in learned.shared.items() if name != "network"}
-    record = {**shared["record"], "seconds": np.full(len(shared["record"]["seconds"]), np.nan)}
-    return replace(learned, shared={**shared, "record": record, "weights": weights})
+    shared |= {"window_columns": sizes.window_columns.to_dict(), "season_length": sizes.season}
+    record = {**shared["training_record"], "seconds": np.full(len(shared["training_record"]["seconds"]), np.nan)}
+    return replace(learned, shared={**shared, "training_record": record, "weights": weights})
 
 
 def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     """The state with the network rebuilt on the CPU; raise `InvalidManifest` for inconsistent files."""
     shared = dict(learned.shared)
     missing = [name for name in SHARED_KEYS if name not in shared]
-    unknown = [name for name in shared if name not in (*SHARED_KEYS, "scale", "ties")]
+    unknown = [name for name in shared if name not in (*SHARED_KEYS, "panel_scale", "correlation_factor", "calibration")]
     if missing or unknown:
         problem = f"{missing[0]!r} is missing" if missing else f"'{format_value(unknown[0])}' is unknown"
         raise InvalidManifest(f"the network must have the entries {format_list(SHARED_KEYS)}; {problem}")
     weights = shared.pop("weights")
     _check_weight_values(weights)
     n_weights = sum(map(_n_values, weights.values()))
-    columns = _read_columns(shared["channels"], learned, n_weights, model._check_time_features)
-    _check_integer(shared["season"], "season", 1, max(FREE_SIZE, columns.input_size))
+    columns = _read_columns(shared.pop("window_columns"), learned, n_weights, model._check_time_features)
+    season = shared.pop("season_length")
+    _check_integer(season, "season_length", 1, max(FREE_SIZE, columns.input_size))
     _check_series_arrays(learned, columns)
-    _check_record(shared["record"])
-    _check_scale(shared.get("scale"), model.scaler_scope)
-    _check_correlation_factor(shared.get("ties"), columns.horizon)
-    network = _rebuild_network(model, columns, shared["season"], weights)
+    _check_record(shared["training_record"])
+    _check_scale(shared.get("panel_scale"), model.scaler_scope)
+    _check_correlation_factor(shared.get("correlation_factor"), columns.horizon)
+    _check_calibration(shared.get("calibration"))
+    network = _rebuild_network(model, columns, season, weights)
     return replace(learned, shared={**shared, "network": network})
 
 
@@ -144,20 +149,20 @@ def _read_columns(
     columns: Any, learned: LearnedState, n_weights: int,
     check_time_features: Callable[[Any, list[str]], None],
 ) -> WindowColumns:
-    """The columns of the network from "channels" of a file; raise `InvalidManifest` if inconsistent."""
+    """The columns of the network from "window_columns" of a file; raise `InvalidManifest` if inconsistent."""
     names = [entry.name for entry in fields(WindowColumns)]
     if not isinstance(columns, dict) or set(columns) != set(names):
         raise InvalidManifest(
-            f"the network's channels must have the keys {format_list(names, max_shown=20)}, "
+            f"the network's window_columns must have the keys {format_list(names, max_shown=20)}, "
             f"got {format_value(columns, 200)}"
         )
     for name in NAME_LISTS:
         texts = columns[name]
         if not isinstance(texts, list) or not all(isinstance(entry, str) for entry in texts) or len(set(texts)) < len(texts):
-            raise InvalidManifest(f"channels[{name!r}] must be a list of unique names, got {format_value(texts)}")
-    tail = learned.by_series.get("tail")
+            raise InvalidManifest(f"window_columns[{name!r}] must be a list of unique names, got {format_value(texts)}")
+    tail = learned.by_series.get("recent_values")
     if tail is None or tail.ndim != 2:
-        raise InvalidManifest("the last observations of the series ('tail') must be a two-dimensional array")
+        raise InvalidManifest("the last observations of the series ('recent_values') must be a two-dimensional array")
     _check_integer(columns["input_size"], "input_size", tail.shape[1], tail.shape[1])
     if not len(tail):  # saved without histories, whose number of values would bound the window
         _check_integer(columns["input_size"], "input_size", 0, max(FREE_SIZE, n_weights))
@@ -173,7 +178,7 @@ def _read_columns(
     _check_numbers(columns["scale"], "scale", numeric, 0.0, math.inf)
     if not set(columns["calendar"]) <= set(NAMES):
         raise InvalidManifest(
-            f"channels['calendar'] must contain only {format_list(NAMES, max_shown=20)}, "
+            f"window_columns['calendar'] must contain only {format_list(NAMES, max_shown=20)}, "
             f"got {format_value(columns['calendar'])}"
         )
     check_time_features(columns["time_features"], columns["numeric"][: columns["n_future"]])
@@ -182,10 +187,10 @@ def _read_columns(
 
 def _check_series_arrays(learned: LearnedState, columns: WindowColumns) -> None:
     """Raise `InvalidManifest` unless `by_series` has the arrays of these columns, see `_series_state`."""
-    window_shape = learned.by_series["tail"].shape
+    window_shape = learned.by_series["recent_values"].shape
     series_shape = window_shape[:1]
-    shapes = {"tail": window_shape, "place": series_shape, "spread": series_shape}
-    shapes |= {f"tail:{name}": window_shape for name in (*columns.numeric, *columns.categorical)}
+    shapes = {"recent_values": window_shape, "loc": series_shape, "scale": series_shape}
+    shapes |= {f"recent_values:{name}": window_shape for name in (*columns.numeric, *columns.categorical)}
     shapes |= {f"static:{name}": series_shape for name in (*columns.static, *columns.static_codes)}
     if set(shapes) != set(learned.by_series):
         raise InvalidManifest(
@@ -204,9 +209,9 @@ def _check_series_arrays(learned: LearnedState, columns: WindowColumns) -> None:
             raise InvalidManifest(
                 f"the array '{format_value(name)}' must contain integer codes from -1 to {n_categories - 1}"
             )
-    if not (learned.by_series["spread"] >= 0).all() or np.isnan(learned.by_series["place"]).any():
+    if not (learned.by_series["scale"] >= 0).all() or np.isnan(learned.by_series["loc"]).any():
         raise InvalidManifest(
-            "the locations ('place') of the series must not be NaN, and their scales ('spread') must be at least 0"
+            "the locations ('loc') of the series must not be NaN, and their scales ('scale') must be at least 0"
         )
 
 
@@ -214,10 +219,10 @@ def _check_record(record: Any) -> None:
     """Raise `InvalidManifest` unless `record` is a training record, see `_fit._record_arrays`."""
     if (
         not isinstance(record, dict)
-        or set(record) != {*RECORD_ARRAYS, "kept", "why", "passes"}
-        or not isinstance(record["why"], str)
+        or set(record) != {*RECORD_ARRAYS, "best_step", "stop_reason", "n_epochs"}
+        or not isinstance(record["stop_reason"], str)
     ):
-        names = format_list([*RECORD_ARRAYS, "kept", "why", "passes"], max_shown=20)
+        names = format_list([*RECORD_ARRAYS, "best_step", "stop_reason", "n_epochs"], max_shown=20)
         raise InvalidManifest(
             f"the training record must have the keys {names}, got {format_value(record, 200)}"
         )
@@ -225,20 +230,20 @@ def _check_record(record: Any) -> None:
     if not all(isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype.kind in "fi" for array in arrays):
         raise InvalidManifest(f"{', '.join(RECORD_ARRAYS)} of the training record must be one-dimensional numeric arrays")
     n_steps = len(record["loss"])
-    validated_steps = record["validated"]
-    expected_lengths = [n_steps] * 4 + [len(record["validation"])] * 2  # in the order of RECORD_ARRAYS
+    validated_steps = record["validation_steps"]
+    expected_lengths = [n_steps] * 4 + [len(record["validation_loss"])] * 2  # in the order of RECORD_ARRAYS
     if [len(array) for array in arrays] != expected_lengths:
         raise InvalidManifest(
-            "the arrays loss, rate, norm and seconds of the training record must have equal lengths, and so must "
-            "validated and validation"
+            "the arrays loss, learning_rate, gradient_norm and seconds of the training record must have equal lengths, "
+            "and so must validation_steps and validation_loss"
         )
     if validated_steps.dtype.kind != "i" or ((validated_steps < 1) | (validated_steps > n_steps)).any():
-        raise InvalidManifest(f"'validated' of the training record must contain integers from 1 to {n_steps}")
-    _check_integer(record["kept"], "kept", 0, n_steps)
-    if not isinstance(record["passes"], float) or not 0 <= record["passes"] < math.inf:
+        raise InvalidManifest(f"'validation_steps' of the training record must contain integers from 1 to {n_steps}")
+    _check_integer(record["best_step"], "best_step", 0, n_steps)
+    if not isinstance(record["n_epochs"], float) or not 0 <= record["n_epochs"] < math.inf:
         raise InvalidManifest(
-            "'passes' of the training record must be a number of epochs (float, at least 0), got "
-            f"{format_value(record['passes'])}"
+            "'n_epochs' of the training record must be a number of epochs (float, at least 0), got "
+            f"{format_value(record['n_epochs'])}"
         )
 
 
@@ -263,22 +268,51 @@ def _check_correlation_factor(factor: Any, horizon: int) -> None:
     has_shape = isinstance(factor, np.ndarray) and factor.dtype == np.float64 and factor.shape == (horizon, horizon)
     if not has_shape or not np.allclose((factor**2).sum(axis=1), 1, atol=1e-6):
         raise InvalidManifest(
-            f"'ties' must be the Cholesky factor of a correlation matrix, float64 of shape ({horizon}, {horizon})"
+            f"'correlation_factor' must be the Cholesky factor of a correlation matrix, float64 of shape ({horizon}, {horizon})"
         )
 
 
+def _check_calibration(calibration: Any) -> None:
+    """Raise `InvalidManifest` unless `calibration` is None or an entry of `_calibration.calibrate`."""
+    if calibration is None:
+        return
+    if not isinstance(calibration, dict) or set(calibration) != {*CALIBRATION_ARRAYS, "windows", "end"}:
+        names = format_list([*CALIBRATION_ARRAYS, "windows", "end"], max_shown=20)
+        raise InvalidManifest(f"the calibration of the network must have the keys {names}, got {format_value(calibration, 200)}")
+    arrays = [calibration[name] for name in CALIBRATION_ARRAYS]
+    if not all(isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype == np.float64 for array in arrays):
+        raise InvalidManifest(f"{', '.join(CALIBRATION_ARRAYS)} of the calibration must be one-dimensional float64 arrays")
+    probabilities, factors, *columns = arrays
+    below = int(np.searchsorted(probabilities, 0.5))
+    is_valid = (
+        len(probabilities) == len(factors)
+        and 0 < below < len(probabilities)
+        and bool((np.diff(probabilities) > 0).all() and probabilities[0] > 0 and probabilities[-1] < 1)
+        and bool(np.isfinite(factors).all() and (factors > 0).all())
+        and bool((np.diff(factors[:below]) <= 0).all() and (np.diff(factors[below:]) >= 0).all())
+    )
+    if not is_valid or len({len(column) for column in columns}) != 1:
+        raise InvalidManifest(
+            "the calibration must have increasing probabilities on both sides of 0.5, a positive factor for each, "
+            "which must not decrease with the distance from 0.5, and one coverage per level"
+        )
+    if not isinstance(calibration["windows"], float) or not 0 < calibration["windows"] < math.inf:
+        raise InvalidManifest(f"'windows' of the calibration must be a positive float, got {format_value(calibration['windows'])}")
+    _check_integer(calibration["end"], "end", -(2**63), 2**63 - 1)
+
+
 def _check_numbers(numbers: Any, label: str, names: list[str], minimum: float, maximum: float) -> None:
-    """Raise `InvalidManifest` unless channels[label] has a number in the range for each of `names`."""
+    """Raise `InvalidManifest` unless window_columns[label] has a number in the range for each of `names`."""
     if not isinstance(numbers, dict) or set(numbers) != set(names):
         raise InvalidManifest(
-            f"channels[{label!r}] must have the keys {format_list(names, max_shown=20)}, "
+            f"window_columns[{label!r}] must have the keys {format_list(names, max_shown=20)}, "
             f"got {format_value(numbers, 200)}"
         )
     for name, value in numbers.items():
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not number or not math.isfinite(value) or not minimum <= value <= maximum:
             raise InvalidManifest(
-                f"channels[{label!r}] of column '{format_value(name)}' must be a number from {minimum:g} to "
+                f"window_columns[{label!r}] of column '{format_value(name)}' must be a number from {minimum:g} to "
                 f"{maximum:g}, got {format_value(value)}"
             )
 

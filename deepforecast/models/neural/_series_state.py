@@ -2,17 +2,16 @@
 
 Entries of `LearnedState.by_series`, which are names in model files:
 
-- "tail" and "tail:<column>" (series, input_size): last values of the target and of a covariate.
+- "recent_values" and "recent_values:<column>" (series, input_size): last values of the target and of a covariate.
 - "static:<column>" (series,): a static covariate.
-- "place" and "spread" (series,): location and scale of the series.
+- "loc" and "scale" (series,): location and scale of the series.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -28,15 +27,9 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
 
 
-_WINDOW_COLUMNS: MutableMapping[Any, WindowColumns] = WeakKeyDictionary()  # cache by network
-
-
 def window_columns(learned: LearnedState) -> WindowColumns:
     """The columns that the network was trained with."""
-    network = learned.shared["network"]
-    columns = _WINDOW_COLUMNS.get(network)
-    if columns is None:
-        columns = _WINDOW_COLUMNS[network] = WindowColumns.from_dict(learned.shared["channels"])
+    columns: WindowColumns = learned.shared["network"].sizes.window_columns
     return columns
 
 
@@ -47,10 +40,11 @@ def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats
     NaN, or an unknown category.
     """
     length = columns.input_size
-    by_series: dict[str, Any] = {"tail": panel.padded(length), "place": scales[0], "spread": scales[1]}
+    by_series: dict[str, Any] = {"recent_values": panel.padded(length), "loc": scales[0], "scale": scales[1]}
     for name in (*columns.numeric, *columns.categorical):
         fill_value = np.nan if name in columns.numeric else float(UNKNOWN)
-        by_series[f"tail:{name}"] = _pad_column(panel.covariates[name].values, panel, length, fill_value)
+        column = panel.covariates[name].values
+        by_series[f"recent_values:{name}"] = last_values(column, panel.indptr[:-1], panel.indptr[1:], length, fill_value)
     for name in (*columns.static, *columns.static_codes):
         by_series[f"static:{name}"] = panel.static[name].values.astype(np.float64)
     return by_series
@@ -59,7 +53,7 @@ def last_observations(panel: Panel, columns: WindowColumns, scales: tuple[Floats
 def refuse_unobserved(name: str, learned: LearnedState) -> None:
     """Raise `DataError` if a series has no observation in its last window; `name` is the model's."""
     series = learned.series
-    recent_values = learned.by_series["tail"]
+    recent_values = learned.by_series["recent_values"]
     unobserved = np.flatnonzero(np.isnan(recent_values).all(axis=1))
     if not len(unobserved):
         return
@@ -102,8 +96,8 @@ def from_history(model: NeuralForecaster, learned: LearnedState, panel: Panel) -
 def advance(learned: LearnedState, panel: Panel) -> dict[str, Any]:
     """The entries of `by_series` after new observations, in a copy; scales do not change."""
     by_series = dict(learned.by_series)
-    for name in [key for key in by_series if key == "tail" or key.startswith("tail:")]:
-        values = panel.y if name == "tail" else panel.covariates[name.partition(":")[2]].values
+    for name in [key for key in by_series if key == "recent_values" or key.startswith("recent_values:")]:
+        values = panel.y if name == "recent_values" else panel.covariates[name.partition(":")[2]].values
         by_series[name] = _append_rows(by_series[name], values, panel)
     return by_series
 
@@ -114,15 +108,15 @@ def known_scales(model: NeuralForecaster, learned: LearnedState, panel: Panel) -
     A scale of the whole panel stays that of the training data. So does that of a series seen in fit
     if the model has `keeps_series_scale`.
     """
-    panel_scale = learned.shared.get("scale")
+    panel_scale = learned.shared.get("panel_scale")
     if panel_scale is not None:
         return np.full(len(panel), panel_scale[0]), np.full(len(panel), panel_scale[1])
     loc, scale = series_scales(panel, model)
     if model.keeps_series_scale:
         index = series_index(learned, panel)
         is_known = index >= 0
-        loc[is_known] = learned.by_series["place"][index[is_known]]
-        scale[is_known] = learned.by_series["spread"][index[is_known]]
+        loc[is_known] = learned.by_series["loc"][index[is_known]]
+        scale[is_known] = learned.by_series["scale"][index[is_known]]
     return loc, scale
 
 
@@ -163,10 +157,13 @@ def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
         return float(loc), float(scale)
 
 
-def _pad_column(values: Floats, panel: Panel, length: int, fill_value: float) -> Floats:
-    """The last values of a column of the panel, (series, length), left-padded with `fill_value`."""
-    index = panel.indptr[1:, None] - length + np.arange(length)
-    inside = index >= panel.indptr[:-1, None]
+def last_values(values: Floats, first: Ints, stop: Ints, length: int, fill_value: float = np.nan) -> Floats:
+    """The last `length` values before each row in `stop`, (windows, length), left-padded with `fill_value`.
+
+    `values` is a column of a panel, and `first` the first row of the series of each window.
+    """
+    index = stop[:, None] - length + np.arange(length)
+    inside = index >= first[:, None]
     return np.where(inside, values[np.where(inside, index, 0)], fill_value)
 
 

@@ -40,7 +40,6 @@ class DLinear(NeuralForecaster):
     (14, 3)
     """
 
-    warns_overfitting: ClassVar[bool] = False
     has_components: ClassVar[bool] = True
 
     moving_average: int = param(

@@ -64,7 +64,8 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     """
 
     capabilities: ClassVar[Capabilities] = replace(NEURAL, static=False)
-    warns_overfitting: ClassVar[bool] = False
+    # The linear components start from the estimates on all observations, so none are held out.
+    calibrates_tail: ClassVar[bool] = False
     has_components: ClassVar[bool] = True
     uses_series_id: ClassVar[bool] = True
     keeps_series_scale: ClassVar[bool] = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
@@ -41,7 +41,6 @@ class NLinear(NeuralForecaster):
     """
 
     capabilities = replace(NEURAL, static=False)
-    warns_overfitting: ClassVar[bool] = False
 
     def _body(self, sizes: InputSizes) -> NLinearBody:
         from deepforecast.nn.linear import NLinearBody

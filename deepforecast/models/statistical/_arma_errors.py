@@ -13,6 +13,7 @@ import numpy as np
 
 from deepforecast.core.arrays import design_matrix
 from deepforecast.core.encoding import MAX_INTEGER, InvalidManifest, SkopsSerializer
+from deepforecast.core.fitted_values import require_training_data
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, State, check_floats, check_integer, check_integers
@@ -79,7 +80,7 @@ class ArimaFamily(Statistical):
         from deepforecast.models.statistical._summary_tables import summary
 
         state = self.fitted_state()
-        return summary(self, self._history(state.learned), state, unique_id)
+        return summary(self, require_training_data(self.name, state.learned), state, unique_id)
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 

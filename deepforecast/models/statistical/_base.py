@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.arrays import constant_values, warn_constant_in_fit
+from deepforecast.core.fitted_values import fitted_frame, require_training_data
 from deepforecast.core.forecast import refuse_duplicate_columns, validate_horizon
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
@@ -25,7 +26,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CapabilityError, DataError, warn
+from deepforecast.errors import CapabilityError, warn
 from deepforecast.models.statistical._diagnostics import residual_tests
 
 
@@ -57,16 +58,8 @@ class Statistical(Forecaster):
             NaN at the start, and after missing values for some models.
         """
         state = self._state_for_frame(frame, static)
-        panel = self._history(state.learned)
-        columns: dict[str, Any] = {}
-        names = panel.series.columns
-        if names.id is not None and panel.series.ids is not None:
-            columns[names.id] = panel.series.ids[panel.row_series]
-        columns[names.time] = panel.series.time_column(panel.row_positions)
-        refuse_duplicate_columns([names.target, self.name], columns)
-        columns[names.target] = panel.y
-        columns[self.name] = self._fitted(state.learned, panel)
-        return frames.build(panel.series.library, columns)
+        panel = require_training_data(self.name, state.learned)
+        return fitted_frame(self.name, panel, self._fitted(state.learned, panel))
 
     def parameters(self) -> Frame:
         """Return the estimated parameters, one row per series."""
@@ -106,7 +99,7 @@ class Statistical(Forecaster):
         if lags is not None:
             validate_horizon(lags, name="lags")
         state = self._state_for_frame(frame, static)
-        panel = self._history(state.learned)
+        panel = require_training_data(self.name, state.learned)
         tests = residual_tests(self._innovations(state.learned, panel), panel.indptr, lags, self._diagnostic_season(panel))
         short_series = np.flatnonzero(np.isnan(np.stack([test[0] for test in tests.values()])).any(axis=0))
         if len(short_series):
@@ -163,16 +156,6 @@ class Statistical(Forecaster):
         )
         joined = chunks[0] if len(chunks) == 1 else _concatenate(chunks)
         return replace(joined, history=panel)
-
-    def _history(self, learned: LearnedState) -> Panel:
-        """The training data; raise a `DataError` if the model does not have them."""
-        if learned.history is None:
-            raise DataError(
-                f"{self.name} has no training data, because the model was loaded from a file or only some of its series "
-                "were fitted.",
-                hint="Pass the histories as `frame`.",
-            )
-        return learned.history
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 

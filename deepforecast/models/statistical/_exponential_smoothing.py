@@ -10,6 +10,7 @@ import numpy as np
 
 from deepforecast.core.arrays import design_matrix, effect_columns, standardize
 from deepforecast.core.encoding import SkopsSerializer
+from deepforecast.core.fitted_values import require_training_data
 from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -89,7 +90,7 @@ class Exponential(Statistical):
 
         state = self.fitted_state()
         estimates = self._parameter_columns(state.learned, state)
-        return summary(self._history(state.learned), state.learned, unique_id, estimates)
+        return summary(require_training_data(self.name, state.learned), state.learned, unique_id, estimates)
 
     # -- hooks of subclasses ----------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from deepforecast.core.arrays import design_matrix, effect_columns
+from deepforecast.core.fitted_values import require_training_data
 from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks
@@ -62,7 +63,7 @@ class Structural(Statistical):
     def summary(self, unique_id: Any = None) -> Any:
         """Return statsmodels' summary of a training series: estimates and residual tests."""
         state = self.fitted_state()
-        panel = self._history(state.learned)
+        panel = require_training_data(self.name, state.learned)
         series_index = self._series_index(panel, unique_id)
         series_arrays = _series_arrays(state.learned, series_index)
         if series_arrays["scale"] == 0.0:

@@ -9,33 +9,51 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from deepforecast.nn import names
 from deepforecast.nn.devices import as_float64
-from deepforecast.nn.names import HEAD_FACTS, Support
 from deepforecast.nn.scaling import Scale
 
 SOFTPLUS_FLOOR = 1e-6
 """Smallest deviation, rate or dispersion in units of z: about the precision of float32."""
 
 
-class Head(nn.Module, ABC):
+class Head(nn.Module, names.Head, ABC):
     """Base class of heads, which compute loss, mean, quantiles and samples from the output of a body.
 
-    The output `raw` (..., out_features) is float32 or float64. Everything is in scaled units z, with
-    y = loc + scale * z. A head whose `support` is not "real" gets windows scaled without shift (loc
-    = 0); if `is_count`, y is an integer. A head without `has_distribution` gives points only.
-    `HEADS[head.name](**head.settings)` constructs an equal head.
+    A subclass sets `out_features`, the number of outputs per step, and implements `loss`, `median`,
+    `_mean` and `_quantiles`; an instance can be passed to networks as `head`. The output `raw` (...,
+    out_features) is float32 or float64. Everything is in scaled units z, with y = loc + scale * z. A
+    head whose `support` is not "real" gets windows scaled without shift (loc = 0); if `is_count`, y is
+    an integer. A head without `has_distribution` gives points only. `type(head)(**head.settings)`
+    constructs an equal head.
+
+    Examples
+    --------
+    The Laplace distribution with median 0 and mean absolute deviation `raw`:
+
+    >>> class CenteredLaplace(Head):
+    ...     out_features = 1
+    ...     def loss(self, raw, target, scaling):
+    ...         deviation = softplus_floor(raw[..., 0])
+    ...         return target.abs() / deviation + deviation.log()
+    ...     def median(self, raw):
+    ...         return 0 * raw[..., 0]
+    ...     def _mean(self, raw):
+    ...         return self.median(raw)
+    ...     def _quantiles(self, raw, p, scale):
+    ...         return -softplus_floor(raw) * (p - 0.5).sign() * torch.log1p(-2 * (p - 0.5).abs())
+    >>> CenteredLaplace().quantiles(torch.ones(1), torch.tensor([0.1, 0.9])).round(decimals=2)
+    tensor([-2.1100,  2.1100], dtype=torch.float64)
     """
 
     name: ClassVar[str]
-    support: ClassVar[Support] = "real"
-    is_count: ClassVar[bool] = False
-    has_distribution: ClassVar[bool] = True
     out_features: int
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take the facts of a named head from `nn.names`."""
+        """Take the facts of a named head from `nn.names`; other heads have the name of their class."""
         super().__init_subclass__(**kwargs)
-        if facts := HEAD_FACTS.get(vars(cls).get("name", "")):
+        cls.name = vars(cls).get("name", cls.__name__)
+        if facts := names.HEAD_FACTS.get(cls.name):
             cls.support, cls.is_count, cls.has_distribution = facts.support, facts.is_count, facts.has_distribution
 
     @property
@@ -55,11 +73,6 @@ class Head(nn.Module, ABC):
         """
         return None
 
-    @property
-    def probability_range(self) -> tuple[float, float]:
-        """Smallest and largest probability that has a quantile."""
-        return (0.0, 1.0)
-
     @abstractmethod
     def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
         """Compute the loss of each step, (batch, horizon).
@@ -67,6 +80,15 @@ class Head(nn.Module, ABC):
         `raw` is (batch, horizon, out_features), `target` (batch, horizon); the loss is finite where
         a missing target was set to 0.
         """
+
+    def mean_loss(self, raw: Tensor, target: Tensor, weight: Tensor, scaling: Scale) -> Tensor:
+        """Compute the weighted mean loss; `weight` (batch, horizon) is 0 where the target is missing.
+
+        It is 0 if all weights are.
+        """
+        losses = self.loss(raw, target, scaling)
+        # The least divisor is below any sum of positive weights.
+        return (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
     def mean(self, raw: Tensor, scale: Tensor | None = None) -> Tensor:
         """Return the mean (or point) in float64, (..., out_features) -> (...)."""

@@ -5,40 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
+from deepforecast.nn import names
 from deepforecast.nn.heads.base import Head
-from deepforecast.nn.heads.bins import BinnedHead
-from deepforecast.nn.heads.counts import (
-    NegativeBinomialHead,
-    PoissonHead,
-    TweedieHead,
-    ZeroInflatedNegativeBinomialHead,
-)
-from deepforecast.nn.heads.distributions import LaplaceHead, LogNormalHead, MixtureHead, NormalHead, StudentTHead
 from deepforecast.nn.heads.point import PointHead
-from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead
+from deepforecast.nn.heads.quantiles import QuantileHead
+from deepforecast.nn.losses import CustomLoss
+from deepforecast.nn.names import HEAD_FACTS, implementation
 
 __all__ = ["HEADS", "Head", "make_head"]
 
-HEADS: dict[str, type[Head]] = {
-    head_class.name: head_class
-    for head_class in (
-        *(PointHead, QuantileHead, ImplicitQuantileHead, BinnedHead),
-        *(NormalHead, StudentTHead, LaplaceHead, LogNormalHead, MixtureHead),
-        *(NegativeBinomialHead, PoissonHead, ZeroInflatedNegativeBinomialHead, TweedieHead),
-    )
-}
+HEADS: dict[str, type[Head]] = {name: implementation(facts.implementation) for name, facts in HEAD_FACTS.items()}
 """Heads by name."""
 
 
 def make_head(
-    name: str | Head, *, loss: str | None = None, quantiles: Sequence[float] | None = None
+    name: str | names.Head, *, loss: str | CustomLoss | None = None, quantiles: Sequence[float] | None = None
 ) -> Head:
     """Return a head by its name, or the given head.
 
     Parameters
     ----------
     name : str or Head
-    loss : str, optional
+    loss : str or callable, optional
         Loss of the head "point".
     quantiles : sequence of float, optional
         Probabilities of the head "quantiles".
@@ -74,7 +62,7 @@ def make_head(
 
 
 def _check_options(
-    head: Head, name: str, loss: str | None, quantiles: Sequence[float] | None
+    head: Head, name: str, loss: str | CustomLoss | None, quantiles: Sequence[float] | None
 ) -> Head:
     """Return the head; raise `ParameterError` if `loss` or `quantiles` is not None, as the caller
     passes only options that the head does not have.

@@ -119,7 +119,7 @@ def test_a_model_around_it_shows_the_same() -> None:
 
 @pytest.mark.parametrize("name", ["Seq2Seq", "Transformer-in-turn"])
 def test_what_was_read_is_not_repeated_for_paths_or_beams(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = fitted(name, head="bins")
+    model = fitted(name, head="bins", intervals="uncalibrated")  # factors need the distribution of each step, too
     body, seen = type(model.network_.body), []
     step, start = body.step, body.initial_state
     monkeypatch.setattr(body, "step", lambda self, state, previous, *rest: (

@@ -130,7 +130,7 @@ def test_a_greedy_point_is_the_path_in_which_each_step_is_told_the_one_before() 
 
 @pytest.mark.parametrize("decoding", ["greedy", "beam"])
 def test_the_way_to_the_point_moves_no_band(decoding: str) -> None:
-    model = fitted(max_steps=40)
+    model = fitted(max_steps=40, intervals="uncalibrated")
     by_paths = model.predict(HORIZON + 2, level=[50, 80])
     found = model.set_params(decoding=decoding).predict(HORIZON + 2, level=[50, 80])
     pd.testing.assert_frame_equal(found.drop(columns="LSTM"), by_paths.drop(columns="LSTM"))

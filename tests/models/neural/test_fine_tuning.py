@@ -35,9 +35,9 @@ def test_steps_and_rate_of_going_on_may_be_said() -> None:
     frame = panel(4, 120, seed=9)
     model = MLP(horizon=6, input_size=24, hidden_sizes=[8], max_epochs=1, lr_schedule="constant", warmup=0.0).fit(panel(4, 120))
     model.fine_tune(frame, max_steps=3, learning_rate=0.02)
-    assert model.training_report_.rate.tolist() == [0.02] * 3
+    assert model.training_report_.learning_rate.tolist() == [0.02] * 3
     model.fine_tune(frame, max_steps=2)
-    assert model.training_report_.rate.tolist() == pytest.approx([3e-4] * 2)  # a tenth of the fit's
+    assert model.training_report_.learning_rate.tolist() == pytest.approx([3e-4] * 2)  # a tenth of the fit's
     assert (model.max_steps, model.max_epochs, model.learning_rate) == ("auto", 1, 3e-3)
     with pytest.raises(ParameterError, match="max_steps"):
         model.fine_tune(frame, max_steps=0)
@@ -83,5 +83,5 @@ def test_going_on_at_a_rate_that_is_found_takes_a_tenth_of_it(monkeypatch: pytes
     model = MLP(
         horizon=4, input_size=8, hidden_sizes=[8], max_steps=5, lr_schedule="constant", warmup=0.0, learning_rate="find"
     )
-    assert model.fit(frame).training_report_.rate.tolist() == [0.02] * 5
-    assert model.fine_tune(frame).training_report_.rate.iloc[-1] == pytest.approx(0.002)
+    assert model.fit(frame).training_report_.learning_rate.tolist() == [0.02] * 5
+    assert model.fine_tune(frame).training_report_.learning_rate.iloc[-1] == pytest.approx(0.002)

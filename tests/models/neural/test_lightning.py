@@ -58,11 +58,11 @@ def test_its_schedule_spans_the_steps_of_the_trainer() -> None:
             seen.append(trainer.optimizers[0].param_groups[0]["lr"])
 
     seen: list[float] = []
-    model = DLinear(**SMALL, max_steps=500)
+    model = DLinear(**SMALL, max_steps=500, intervals="uncalibrated")
     trained(model, 20, callbacks=[Rates()])
     whole = DLinear(**SMALL, max_steps=20).lightning_module(FRAME).options
     assert seen == pytest.approx([whole.learning_rate * schedule_factor(whole, step) for step in range(20)])
-    assert same(model, DLinear(**SMALL, max_steps=20).fit(FRAME))
+    assert same(model, DLinear(**SMALL, max_steps=20, intervals="uncalibrated").fit(FRAME))
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -70,13 +70,13 @@ def test_each_epoch_has_windows_of_its_own() -> None:
     """Two epochs of ten steps are the windows of one of twenty."""
     model = DLinear(**SMALL, max_steps=10)
     trained(model, 20)
-    assert same(model, DLinear(**SMALL, max_steps=20).fit(FRAME))
+    assert same(model, DLinear(**SMALL, max_steps=20, intervals="uncalibrated").fit(FRAME))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_paths_hang_together_as_after_a_fit() -> None:
     model = trained(DLinear(**SMALL, max_steps=20), 20)
-    fit = DLinear(**SMALL, max_steps=20).fit(FRAME)
+    fit = DLinear(**SMALL, max_steps=20, intervals="uncalibrated").fit(FRAME)
     assert model.simulate(20).equals(fit.simulate(20))
     model.fit(FRAME.head(60))
     assert len(model.state_.series) == 1
@@ -101,10 +101,10 @@ def test_what_is_missing_is_filled_as_in_a_fit() -> None:
 
 def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
     model = DLinear(**SMALL, max_steps=2, scaler_scope="panel").fit(FRAME)
-    place, spread = model.state_.learned["scale"]
+    loc, scale = model.state_.learned["panel_scale"]
     batch = next(iter(model.datamodule(FRAME.assign(y=FRAME.y * 100)).train))
-    assert set(batch.loc.flatten().tolist()) == {place}
-    assert set(batch.scale.flatten().tolist()) == {spread}
+    assert set(batch.loc.flatten().tolist()) == {loc}
+    assert set(batch.scale.flatten().tolist()) == {scale}
 
 
 def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> None:

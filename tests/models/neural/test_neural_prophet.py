@@ -170,7 +170,7 @@ def test_a_file_keeps_what_is_a_series_own(tmp_path: Path) -> None:
 def test_a_file_whose_time_is_none_is_refused(name: str, value: Any, tmp_path: Path) -> None:
     NeuralProphet(horizon=5, input_size=5, **FAST).fit(two((0.1, -0.1))).save(tmp_path / "model.dfc")
     manifest, arrays = encoding.read_archive(tmp_path / "model.dfc")
-    held = tree(manifest, "channels", "time_features")
+    held = tree(manifest, "window_columns", "time_features")
     assert name in held
     held[name] = value
     encoding.write_archive(tmp_path / "other.dfc", manifest, arrays)

@@ -79,7 +79,7 @@ def test_columns_of_every_kind(kind: Any, tmp_path: Path) -> None:
     window = history.groupby("unique_id").tail(ROWS)
     y, region = history.y.to_numpy().reshape(3, 60), sorted(history.region.astype(str).unique())
     given: dict[str, Any] = {
-        "y": y[:, -ROWS:], "place": y.mean(axis=1, keepdims=True), "spread": y.std(axis=1, keepdims=True),
+        "y": y[:, -ROWS:], "loc": y.mean(axis=1, keepdims=True), "scale": y.std(axis=1, keepdims=True),
         "past": numbers(window, ["price", "holiday", "visits"]), "future": numbers(ahead, ["price", "holiday"]),
         "past_codes": codes(window, promotion=PROMOTION, stock=STOCK), "future_codes": codes(ahead, promotion=PROMOTION),
         "static": numbers(window, ["size"], False)[:, 0], "static_codes": codes(window, region=region)[:, 0],

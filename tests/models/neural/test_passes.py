@@ -1,19 +1,13 @@
-"""Default number of training steps: a few epochs; a warning for intervals after many."""
+"""Default number of training steps: a few epochs."""
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deepforecast import LSTM, MLP, NBEATS, DLinear, NeuralProphet, load
-from deepforecast.datasets import generate
-from deepforecast.errors import TrainingWarning
+from deepforecast import LSTM, NBEATS, NeuralProphet
 from deepforecast.models.neural._fit import default_max_steps, training_options
-
-FEW: dict[str, Any] = {"input_size": 8, "hidden_sizes": [8]}
 
 
 @pytest.mark.parametrize(
@@ -34,21 +28,3 @@ def test_steps_and_batches_follow_the_windows_there_are(model: Any, windows: int
 def test_steps_never_fall_as_windows_grow() -> None:
     found = [default_max_steps(windows, 256) for windows in range(1, 40_000, 97)]
     assert found == sorted(found)
-
-
-def test_bands_of_windows_known_by_heart_are_told(tmp_path: Path) -> None:
-    frame = generate(1, 40)
-    model = MLP(horizon=4, batch_size=32, max_steps=40, **FEW).fit(frame)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.predict()
-        model.clone(max_steps=20).fit(frame).predict(level=80)
-        model.clone(intervals="conformal").fit(frame).predict(level=80)
-        DLinear(horizon=4, input_size=8, batch_size=32, max_steps=40).fit(frame).predict(level=80)
-    model.save(tmp_path / "model.dfm")
-    told = r"MLP was trained for 44 epochs .*intervals='conformal'.*with max_steps='auto'"
-    for one in (model, load(tmp_path / "model.dfm")):
-        with pytest.warns(TrainingWarning, match=told):
-            one.predict(quantiles=[0.1])
-    with pytest.warns(TrainingWarning, match=r"trained for 55 epochs .*with more or longer series"):
-        MLP(horizon=4, **FEW).fit(frame).predict(level=80)

@@ -170,6 +170,6 @@ def test_paths_of_some_series_after_the_other_are_those_of_all_at_once(monkeypat
         lambda forecaster, *rest: groups.append(len(forecaster.recent_values)) or plain(forecaster, *rest),
     )
     again = model.predict(11, level=80), model.simulate(3, 11, seed=2)
-    assert groups == [4, 4, 2] * 2
+    assert groups == [4, 4, 2] * 3  # quantiles, paths, and the quantiles that move the paths
     for one, other in zip(whole, again, strict=True):
         pd.testing.assert_frame_equal(one, other)

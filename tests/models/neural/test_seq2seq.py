@@ -14,6 +14,7 @@ from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError
 from deepforecast.nn.scores import SCORES, Score, score
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*after calibration")  # after 2 steps
 SMALL: dict[str, Any] = {"horizon": 3, "input_size": 12, "hidden_size": 4, "max_steps": 2, "batch_size": 16}
 
 

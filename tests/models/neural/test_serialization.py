@@ -96,7 +96,7 @@ def tree(manifest: Any, *names: str) -> Any:
 
 def channel(name: str, value: Any) -> Callable[[Any, Any], None]:
     def change(manifest: Any, arrays: Any) -> None:
-        tree(manifest, "channels")[name] = value
+        tree(manifest, "window_columns")[name] = value
 
     return change
 
@@ -129,11 +129,11 @@ def parameter(name: str, value: Any) -> Callable[[Any, Any], None]:
 
 
 def record(name: str, value: Any) -> Callable[[Any, Any], None]:
-    return lambda manifest, arrays: tree(manifest, "record").update({name: value})
+    return lambda manifest, arrays: tree(manifest, "training_record").update({name: value})
 
 
 def season(value: Any) -> Callable[[Any, Any], None]:
-    return lambda manifest, arrays: tree(manifest).update({"season": value})
+    return lambda manifest, arrays: tree(manifest).update({"season_length": value})
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def season(value: Any) -> Callable[[Any, Any], None]:
         weight(lambda one: one[:-1]), weight(lambda one: one.astype(np.float64)), weight(no_number), lost, added,
         parameter("hidden_sizes", {"list": [HUGE, HUGE], "tuple": False}),
         parameter("hidden_sizes", {"list": [8] * 50, "tuple": False}),
-        record("kept", HUGE), record("kept", "3"), record("why", 3), record("loss", {"list": []}),
+        record("best_step", HUGE), record("best_step", "3"), record("stop_reason", 3), record("loss", {"list": []}),
         *(season(one) for one in (HUGE, -1, "7")),
     ],
 )  # fmt: skip

@@ -17,6 +17,7 @@ from deepforecast.errors import CapabilityError, DataError, DataWarning, ModelFi
 from tests.frames import FREQUENCIES, LIBRARIES, D, P, converted, same
 from tests.models.neural.test_serialization import channel
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*after calibration")  # after 2 steps
 HORIZON = 3
 SMALL: dict[str, Any] = {"horizon": HORIZON, "input_size": 8, "max_steps": 2, "batch_size": 16}
 ROLES = {"future": ("price", "promo"), "past": ("visits", "weather"), "static": ("size", "kind")}
@@ -295,7 +296,7 @@ def test_a_window_of_which_the_file_has_no_values_cannot_be_huge(model: LSTM, tm
     manifest, arrays = encoding.read_archive(tmp_path / "model")
     n_steps = 2 * sum(values.size for values in arrays.values())
     channel("input_size", n_steps)(manifest, arrays)
-    arrays[manifest["learned"]["by_series"]["tree"]["tail"]["array"]] = np.empty((0, n_steps))
+    arrays[manifest["learned"]["by_series"]["tree"]["recent_values"]["array"]] = np.empty((0, n_steps))
     encoding.write_archive(tmp_path / "other", manifest, arrays)
     with pytest.raises(ModelFileError, match="'input_size' of the network must be an integer from 0 to"):
         load(tmp_path / "other")

@@ -40,12 +40,13 @@ def model() -> Any:
 def test_the_last_rows_of_every_column_short_series_padded(model: Any) -> None:
     frame, held = mixed(), model.state_.learned.by_series
     long, short = frame[frame.unique_id == "a"], frame[frame.unique_id == "b"]
-    assert set(held) == {"tail", "tail:price", "tail:visits", "tail:promo", "static:size", "place", "spread"}
-    for name, column in (("tail", "y"), ("tail:price", "price"), ("tail:visits", "visits")):
+    covariates = {f"recent_values:{name}" for name in ("price", "visits", "promo")}
+    assert set(held) == {"recent_values", *covariates, "static:size", "loc", "scale"}
+    for name, column in (("recent_values", "y"), ("recent_values:price", "price"), ("recent_values:visits", "visits")):
         np.testing.assert_array_equal(held[name][0], long[column].to_numpy()[-ROWS:])
         np.testing.assert_array_equal(held[name][1], [np.nan, np.nan, *short[column]])
-    np.testing.assert_array_equal(held["tail:promo"][0], long.promo.cat.codes.to_numpy()[-ROWS:])
-    np.testing.assert_array_equal(held["tail:promo"][1], [-1, -1, *short.promo.cat.codes])
+    np.testing.assert_array_equal(held["recent_values:promo"][0], long.promo.cat.codes.to_numpy()[-ROWS:])
+    np.testing.assert_array_equal(held["recent_values:promo"][1], [-1, -1, *short.promo.cat.codes])
     assert held["static:size"].tolist() == [2.0, 7.0]
 
 
@@ -53,17 +54,17 @@ def test_further_rows_move_them_and_those_before_stay_where_there_are_few(model:
     whole = mixed()
     last = whole.groupby("unique_id").cumcount(ascending=False) < 1
     before = MLP(horizon=2, input_size=ROWS, hidden_sizes=[4], max_steps=1, calendar=None).fit(whole[~last], columns=COLUMNS)
-    held = before.state_.learned.by_series["tail"].copy()
+    held = before.state_.learned.by_series["recent_values"].copy()
     before.update(whole[last])
     for name, wanted in model.state_.learned.by_series.items():
         np.testing.assert_array_equal(before.state_.learned.by_series[name], wanted)
-    np.testing.assert_array_equal(before.state_.learned.by_series["tail"][:, :-1], held[:, 1:])
+    np.testing.assert_array_equal(before.state_.learned.by_series["recent_values"][:, :-1], held[:, 1:])
 
 
 def test_other_histories_begin_anew(model: Any) -> None:
     found = _series_state.from_history(model, model.state_.learned, Panel.from_frame(mixed()[:20], columns=COLUMNS))
-    np.testing.assert_array_equal(found["tail"][0], mixed().y.to_numpy()[15:20])
-    assert len(found["tail"]) == 1
+    np.testing.assert_array_equal(found["recent_values"][0], mixed().y.to_numpy()[15:20])
+    assert len(found["recent_values"]) == 1
 
 
 def test_the_columns_of_the_fit_are_read_once(model: Any) -> None:
@@ -95,8 +96,8 @@ def test_a_scale_of_the_panel_is_that_of_the_fit_for_other_histories() -> None:
     )
     other = Panel.from_frame(panel(3, 12, seed=3).assign(y=lambda one: 1000 * one.y))
     found = _series_state.from_history(model, model.state_.learned, other)
-    assert found["place"].tolist() == [model.state_.learned.shared["scale"][0]] * 3
-    assert found["spread"].tolist() == [model.state_.learned.shared["scale"][1]] * 3
+    assert found["loc"].tolist() == [model.state_.learned.shared["panel_scale"][0]] * 3
+    assert found["scale"].tolist() == [model.state_.learned.shared["panel_scale"][1]] * 3
 
 
 @pytest.mark.filterwarnings("ignore:MLP forecasts through missing values:deepforecast.errors.DataWarning")

@@ -53,7 +53,7 @@ def test_steps_are_spread_as_the_bands(learned: MLP) -> None:
 
 
 def test_ties_are_those_of_the_errors(learned: MLP) -> None:
-    factor = learned.state_.learned.shared["ties"]
+    factor = learned.state_.learned.shared["correlation_factor"]
     found = factor @ factor.T
 
     def shared(one: int, other: int) -> float:
@@ -68,18 +68,18 @@ def test_ties_are_those_of_the_errors(learned: MLP) -> None:
 def test_ties_cost_little_and_are_the_same_again(learned: MLP, wandering: pd.DataFrame) -> None:
     panel, state = Panel.from_frame(wandering), learned.state_.learned
     begin = time.process_time()
-    again = _residual_correlation.fit_residual_correlation(learned, state, panel).shared["ties"]
+    again = _residual_correlation.fit_residual_correlation(learned, state, panel).shared["correlation_factor"]
     assert time.process_time() - begin < 0.5  # ten times what it may take
-    assert (again == state.shared["ties"]).all()
+    assert (again == state.shared["correlation_factor"]).all()
 
 
 def test_where_no_paths_are_made_of_them_no_ties_are_learned(wandering: pd.DataFrame) -> None:
     small, held = MLP(horizon=3, hidden_sizes=[4], max_steps=2, input_size=6), Panel.from_frame(wandering)
-    assert "ties" in small._fit(held, SILENT).shared
-    assert "ties" not in small._fit(held, SILENT.fold(0)).shared  # which is judged by its forecasts, and forgotten
-    assert "ties" not in fitted("MLP", head="point").state_.learned.shared
+    assert "correlation_factor" in small._fit(held, SILENT).shared
+    assert "correlation_factor" not in small._fit(held, SILENT.fold(0)).shared  # which is judged by its forecasts, and forgotten
+    assert "correlation_factor" not in fitted("MLP", head="point").state_.learned.shared
     in_turn = LSTM(horizon=4, input_size=8, hidden_size=4, max_steps=2, output="autoregressive").fit(panel(2, 60))
-    assert "ties" not in in_turn.state_.learned.shared
+    assert "correlation_factor" not in in_turn.state_.learned.shared
 
 
 def test_chance_alone_ties_nothing() -> None:

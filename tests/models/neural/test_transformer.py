@@ -48,7 +48,7 @@ def test_a_forecast_reads_the_window_once_and_computes_a_row_a_step() -> None:
 
 
 def test_so_do_paths_however_many_and_they_share_the_keys() -> None:
-    model = in_turn().fit(panel(3, 100))
+    model = in_turn(intervals="uncalibrated").fit(panel(3, 100))
     seen = Watched(model)
     model.simulate(50)
     (rows,) = seen.encoder

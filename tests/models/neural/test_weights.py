@@ -11,7 +11,7 @@ import pytest
 
 from deepforecast import LSTM, MLP, DLinear, NeuralProphet, Transformer, load
 from deepforecast.core.state_updates import prepare_history
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, ParameterError
 from deepforecast.models.neural import _residual_correlation
 from tests.models.neural.test_lightning import trained
 
@@ -79,11 +79,11 @@ def test_the_validation_loss_is_weighted() -> None:
     data, model = frame(), MLP(**QUICK, validation_size=6, validate_every=4)
     data["w"] = 1.0
     outlier = data["y"].where(data["ds"] != data["ds"].max(), 1e3)
-    plain = model.fit(data.drop(columns="w")).training_report_["validation"].dropna()
+    plain = model.fit(data.drop(columns="w")).training_report_["validation_loss"].dropna()
     light = data.assign(y=outlier, w=data["w"].where(data["ds"] != data["ds"].max(), 0.0))
-    weighted = model.fit(light, columns=COLUMNS).training_report_["validation"].dropna()
+    weighted = model.fit(light, columns=COLUMNS).training_report_["validation_loss"].dropna()
     assert weighted.max() < 3 * plain.max()
-    heavy = model.fit(light.assign(w=1.0), columns=COLUMNS).training_report_["validation"].dropna()
+    heavy = model.fit(light.assign(w=1.0), columns=COLUMNS).training_report_["validation_loss"].dropna()
     assert heavy.min() > 10 * weighted.max()
 
 
@@ -96,6 +96,25 @@ def test_weights_must_not_all_be_0_among_the_targets_of_training() -> None:
     held_out = frame().assign(w=np.where(frame().groupby("unique_id").cumcount() >= 74, 1.0, 0.0))
     with pytest.raises(DataError, match="Column w must have a positive weight"):
         MLP(**QUICK, validation_size=6).fit(held_out, columns=COLUMNS)
+
+
+def test_a_loss_of_the_user_must_not_reduce_weighted_losses() -> None:
+    import torch
+
+    def scalar(forecast: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return (forecast - target).abs().mean()
+
+    with pytest.raises(ParameterError, match=r"`loss` must return one number per time step if observations have weights"):
+        MLP(**QUICK, head="point", loss=scalar).fit(frame(), columns=COLUMNS)
+    MLP(**QUICK, head="point", loss=scalar).fit(frame().assign(w=2.0), columns=COLUMNS)
+
+
+def test_tails_without_weight_leave_intervals_uncalibrated() -> None:
+    """And so do weights of the tail alone: the first part of the training would have none."""
+    position = frame().groupby("unique_id").cumcount()
+    for weights in (position < 60, position >= 74):
+        model = MLP(**QUICK).fit(frame().assign(w=np.where(weights, 1.0, 0.0)), columns=COLUMNS)
+        assert np.isfinite(point(model.predict(level=80))).all()
 
 
 def test_forecasts_need_no_weights(tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def unemployment() -> pd.DataFrame:
 
 def log_likelihood(model: UnobservedComponents) -> float:
     return float(
-        model._task(model._history(model.state_.learned)).smoothed_results(0, _series_arrays(model.state_.learned, 0)).llf
+        model._task(model.state_.learned.history).smoothed_results(0, _series_arrays(model.state_.learned, 0)).llf
     )
 
 

@@ -13,12 +13,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError
 from deepforecast.nn.heads.registry import HEADS, Head, make_head
-from deepforecast.nn.losses import LOSSES
+from deepforecast.nn.names import LOSS_FACTS
 from tests.nn.scales import scale
 
 EXTREME = torch.tensor([1e-12, 1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1 - 1e-6, 1 - 1e-12], dtype=torch.float64)
 SAYING = [name for name, one in HEADS.items() if one.has_distribution]  # more than a point
-MOVED = ["point", "quantiles", "implicit_quantile", "normal", "student_t", "laplace", "mixture"]
+MOVED = ["quantiles", "point", "normal", "student_t", "laplace", "mixture", "implicit_quantile"]
 WHOLE = [name for name, one in HEADS.items() if one.has_distribution and name != "quantiles"]  # any probability
 
 
@@ -173,7 +173,7 @@ def test_heads_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("gauss", {}, ["`head` must be one of point, quantiles", "zero_inflated", "gauss"]),
+        ("gauss", {}, ["`head` must be one of quantiles, point", "zero_inflated", "gauss"]),
         ("normal", {"loss": "mse"}, ["`loss` cannot be used with head='normal', got loss=mse", "Use head='point'"]),
         ("point", {"quantiles": [0.1]}, ["`quantiles` cannot be used with head='point'", "Use head='quantiles'"]),
         ("quantiles", {"loss": "mse"}, ["`loss` cannot be used with head='quantiles'"]),
@@ -194,7 +194,7 @@ def test_what_is_no_head_is_refused_by_its_type() -> None:
         make_head(HEADS["normal"](), loss="mse")
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("loss", list(LOSS_FACTS))
 def test_points_have_no_levels(loss: str) -> None:
     one, raw = make_head("point", loss=loss), torch.ones(2, 3, 1)
     assert torch.equal(one.quantiles(raw, torch.tensor([0.5])), torch.ones(2, 3, 1, dtype=torch.float64))

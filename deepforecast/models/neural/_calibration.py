@@ -1,0 +1,383 @@
+"""Tail calibration: factors for the distance of each quantile from the median, from forecasts of observations
+that the network was not trained on.
+
+The factor of quantile q is the max(q, 1 - q) quantile of
+
+    (y - median) / (quantile_q - median)
+
+over the steps of all windows, limited to LIMITS and shrunk to the factor known before by n / (n + 30), where n is
+the number of horizons that the tail of a series has: windows that overlap are not independent, and neither are those of
+different series at the same time (on M1 monthly, whose tail is one horizon of 578 series, factors that count each
+series worsen the interval score). Calibrated quantiles are
+
+    Q'(u) = median + f(u) (Q(u) - median).
+
+Factors do not decrease with the distance from the median (isotonic regression), so calibrated quantiles cannot cross.
+For positive distributions all values are logarithms, so that their quantiles stay positive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import inf
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from scipy.special import ndtr
+from torch import Tensor
+
+from deepforecast.core.forecast import Forecast
+from deepforecast.core.state import LearnedState
+from deepforecast.core.threads import limit_threads
+from deepforecast.data import windows
+from deepforecast.data.frames import Floats, Ints
+from deepforecast.data.panel import Panel
+from deepforecast.data.windows import WindowArrays
+from deepforecast.errors import TrainingWarning, pluralize, warn
+from deepforecast.models.neural import _series_state
+from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
+from deepforecast.nn.batch import Inputs
+from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.decoding import decode_samples
+from deepforecast.nn.devices import place
+from deepforecast.nn.names import Head, head_facts
+from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.scaling import Scale
+from deepforecast.nn.windows import WindowStore
+from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.hardware import place_on_device
+from deepforecast.training.optimization import to_device
+from deepforecast.training.sampler import gather_batch
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+
+# Quantiles that have a factor, as far as the head has them.
+PROBABILITIES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
+TAIL_SHARE = 0.1  # of the time steps of a series
+LIMITS = (0.25, 4.0)
+RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
+MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
+SHRINKAGE = 30.0  # number of independent windows at which factors count half
+MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail cause a warning
+MAX_WINDOWS = 512
+MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
+BATCH_SIZE = 256  # windows
+
+
+@dataclass(frozen=True)
+class QuantileFactors:
+    """Factors of the distances from the median at increasing `probabilities`, without 0.5."""
+
+    probabilities: Floats
+    factors: Floats
+
+    def at(self, probabilities: Sequence[float]) -> Floats:
+        """Factors at any probabilities, interpolated linearly and constant in the tails; those next to the median are
+        constant up to it.
+        """
+        requested = np.asarray(probabilities, dtype=np.float64)
+        is_below = self.probabilities < 0.5
+        lower = np.interp(requested, self.probabilities[is_below], self.factors[is_below])
+        upper = np.interp(requested, self.probabilities[~is_below], self.factors[~is_below])
+        return np.asarray(np.where(requested < 0.5, lower, upper))
+
+
+def quantile_factors(learned: LearnedState) -> QuantileFactors | None:
+    """The factors of a state, if it has any."""
+    calibration = learned.shared.get("calibration")
+    return None if calibration is None else QuantileFactors(calibration["probabilities"], calibration["factors"])
+
+
+@dataclass(frozen=True)
+class CalibratedForecast(Forecast):
+    """A forecast whose quantiles are moved away from or towards the median; its points do not change."""
+
+    forecast: Forecast
+    calibration: QuantileFactors
+    head: str | Head
+    bounds: tuple[float, float] = (-inf, inf)
+
+    @property
+    def mean(self) -> Floats:  # type: ignore[override]
+        """The mean of the network's distribution."""
+        return self.forecast.mean
+
+    def point(self, point_kind: str) -> Floats:
+        """The point forecast of the network."""
+        return self.forecast.point(point_kind)
+
+    def quantiles(self, probabilities: Sequence[float]) -> Floats:
+        """Calibrated quantiles (series, steps, probabilities)."""
+        if list(probabilities) == [0.5]:
+            return self.forecast.quantiles(probabilities)
+        values = self.forecast.quantiles([*probabilities, 0.5])
+        moved = move(values[..., -1:], values[..., :-1], self.calibration.at(probabilities), self.head)
+        return np.clip(moved, *self.bounds)
+
+    def move_paths(self, paths: Floats) -> Floats:
+        """Sample paths (series, samples, steps), each value moved by the factor at its own probability.
+
+        The probability is that of the value between the quantiles with factors, so equal values stay equal, and the
+        order of the paths at a step is the same.
+        """
+        levels, factors = self.calibration.probabilities, self.calibration.factors
+        values = np.moveaxis(self.forecast.quantiles([*levels, 0.5]), -1, 0)[:, :, None]  # (levels, series, 1, steps)
+        median, below = values[-1], int(np.searchsorted(levels, 0.5))
+        lower = _factors_at(median - paths, median - values[:below][::-1], factors[:below][::-1])
+        upper = _factors_at(paths - median, values[below:-1] - median, factors[below:])
+        return np.clip(move(median, paths, np.where(paths < median, lower, upper), self.head), *self.bounds)
+
+    def skip_steps(self, steps: int) -> CalibratedForecast:
+        """The forecast without its first `steps`."""
+        return replace(self, forecast=self.forecast.skip_steps(steps))
+
+
+def move(median: Floats, values: Floats, factors: Floats, head: str | Head) -> Floats:
+    """median + factors (values - median), within the support of the head; integers for counts."""
+    facts = head_facts(head)
+    if facts.support == "positive":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(median > 0, median * (values / median) ** factors, values))
+    moved = median + factors * (values - median)
+    if facts.support == "nonnegative":
+        moved = np.maximum(moved, 0.0)
+    return np.asarray(np.rint(moved) if facts.is_count else moved)
+
+
+def _factors_at(distance: Floats, distances: Floats, factors: Floats) -> Floats:
+    """Factors of values at a distance from the median, between those of quantiles (levels, ...) at increasing distances."""
+    interpolated = np.full(distance.shape, factors[0])
+    for inner, outer, change in zip(distances[:-1], distances[1:], np.diff(factors), strict=True):
+        gap = outer - inner
+        share = np.where(gap > 0, (distance - inner) / np.where(gap > 0, gap, 1.0), distance >= outer)
+        interpolated += change * np.clip(share, 0.0, 1.0)
+    return interpolated
+
+
+def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None) -> Ints:
+    """Number of last time steps of each series (series,) to calibrate on: a tenth, at least a horizon.
+
+    0 for a series that would have no whole window left to train on. With `validation_size` it is that number.
+    """
+    if validation_size is not None:
+        return np.where(panel.lengths > validation_size, validation_size, 0)
+    rows = np.maximum(np.ceil(TAIL_SHARE * panel.lengths).astype(np.int64), horizon)
+    return np.where(panel.lengths - rows >= horizon + 2, rows, 0)
+
+
+def continued(previous: LearnedState, panel: Panel) -> dict[str, Any] | None:
+    """The calibration of `previous`, whose network was trained on `panel`, too."""
+    calibration = previous.shared.get("calibration")
+    if calibration is None:
+        return None
+    return {**calibration, "end": max(calibration["end"], int(panel.series.last.max()))}
+
+
+def spread_windows(first: Ints, last: Ints, step: int, max_windows: int, seed: int) -> tuple[Ints, Ints]:
+    """Series and cutoff of windows, every `step` time steps back from `last` to `first` (series,), or a random part."""
+    counts = np.maximum((last - first) // step + 1, 0)
+    series = np.repeat(np.arange(len(counts)), counts)
+    number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
+    cutoff = last[series] - step * number
+    if len(series) > max_windows:
+        chosen = np.sort(np.random.default_rng(seed).choice(len(series), max_windows, replace=False))
+        series, cutoff = series[chosen], cutoff[chosen]
+    return series, cutoff
+
+
+@torch_defaults()
+def forecast_windows(
+    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, series: Ints, cutoff: Ints,
+    probabilities: Sequence[float],
+) -> tuple[Floats, Floats]:
+    """Quantiles of the network (windows, horizon, probabilities) after each cutoff, and the values that followed.
+
+    These are NaN where missing or of weight 0, and in windows of scale 0, whose quantiles are all equal.
+    """
+    device = next(network.parameters()).device
+    store = place_on_device(store, device)
+    quantiles: list[Floats] = []
+    actual: list[Floats] = []
+    with torch.inference_mode(), limit_threads(1):
+        for begin in range(0, len(series), BATCH_SIZE):
+            selection = slice(begin, begin + BATCH_SIZE)
+            batch = to_device(gather_batch(store, arrays, series[selection], cutoff[selection]), device)
+            inputs, scaling = network.inputs(batch)
+            loc, scale = to_array(scaling.loc), to_array(scaling.scale)
+            if isinstance(network.body, AutoregressiveBody):
+                z = _path_quantiles(model, network, inputs, scaling, probabilities)
+            else:
+                levels = torch.tensor(list(probabilities), dtype=torch.float64)
+                raw = network.features(inputs)
+                z = to_array(network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])))
+            quantiles.append(loc[..., None] + scale[..., None] * z)
+            is_used = scale > 0 if batch.weight is None else (scale > 0) & (to_array(batch.weight) > 0)
+            actual.append(np.where(is_used, to_array(cast(Tensor, batch.target)), np.nan))
+    return np.concatenate(quantiles), np.concatenate(actual)
+
+
+def _path_quantiles(
+    model: NeuralForecaster, network: ForecastNetwork, inputs: Inputs, scaling: Scale, probabilities: Sequence[float]
+) -> Floats:
+    """Quantiles of the sample paths of an autoregressive network, in units of z, as those of its forecasts."""
+    n_paths, n_pooled = AUTOREGRESSIVE_SAMPLING
+    uniform = torch.from_numpy(ndtr(stratified_noise(network.sizes.horizon, n_paths))).expand(len(inputs.y), -1, -1)
+    sampling = model._decoding_options().sampling
+    paths = decode_samples(network, inputs, scaling, place(uniform, inputs.y.device), sampling, n_pooled)
+    return np.asarray(np.moveaxis(np.quantile(to_array(paths[:, n_paths:]), list(probabilities), axis=1), 0, -1))
+
+
+def estimate_factors(
+    probabilities: Floats, quantiles: Floats, actual: Floats, n_windows: float, previous: Floats, head: str | Head
+) -> Floats:
+    """The factors from quantiles (windows, horizon, probabilities and the median last), see the module.
+
+    `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, `n_windows` the number of
+    independent windows.
+    """
+    if head_facts(head).support == "positive":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            quantiles, actual = np.log(quantiles), np.log(actual)
+    median = quantiles[..., -1]
+    factors = previous.copy()
+    weight = n_windows / (n_windows + SHRINKAGE)
+    for index, probability in enumerate(probabilities):
+        distance = quantiles[..., index] - median
+        ratios = (actual - median)[distance != 0] / distance[distance != 0]
+        ratios = ratios[np.isfinite(ratios)]
+        if len(ratios):
+            ratio = float(np.clip(np.quantile(ratios, max(probability, 1 - probability)), *LIMITS))
+            factors[index] = previous[index] ** (1 - weight) * ratio**weight
+    return make_monotone(probabilities, factors)
+
+
+def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
+    """Isotonic regression of the logarithms: factors that do not decrease with the distance from the median."""
+    below = int(np.searchsorted(probabilities, 0.5))
+    return np.asarray(np.exp(np.concatenate([_isotonic(np.log(factors[:below][::-1]))[::-1], _isotonic(np.log(factors[below:]))])))
+
+
+def _isotonic(values: Floats) -> Floats:
+    """The nondecreasing sequence with the least squared distance (pool adjacent violators)."""
+    blocks: list[tuple[float, int]] = []
+    for value in values:
+        blocks.append((float(value), 1))
+        while len(blocks) > 1 and blocks[-2][0] > blocks[-1][0]:
+            (right, n_right), (left, n_left) = blocks.pop(), blocks.pop()
+            blocks.append(((left * n_left + right * n_right) / (n_left + n_right), n_left + n_right))
+    return np.repeat([value for value, _ in blocks], [count for _, count in blocks])
+
+
+def calibrates(model: NeuralForecaster) -> bool:
+    """Whether the model learns a distribution whose quantiles are calibrated.
+
+    Those of intervals="conformal" are not forecast, but the training is the same, so that the point forecasts are, too.
+    """
+    return model.calibrates_tail and model.intervals != "uncalibrated" and head_facts(model.head).has_distribution
+
+
+def calibrate(
+    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, tail: Ints, end: int
+) -> dict[str, Any] | None:
+    """The entry "calibration" of the state, from the last `tail` time steps of each series (series,).
+
+    None if the head has no quantiles with a factor on both sides of the median. The network was not trained on these
+    steps; `end` is the position of the last one.
+    """
+    lowest, highest = network.head.probability_range
+    probabilities = np.array([level for level in PROBABILITIES if lowest <= level <= highest])
+    if not (probabilities < 0.5).any() or not (probabilities > 0.5).any():
+        return None
+    horizon = arrays.horizon
+    last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
+    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), _max_windows(network), model.seed)
+    quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
+    n_windows = float(np.maximum(tail // horizon, 1)[tail > 0].mean())
+    factors = estimate_factors(probabilities, quantiles, actual, n_windows, np.ones(len(probabilities)), model.head)
+    moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
+    # Indices of the probabilities at both ends of a central interval.
+    pairs = [pair for pair in combinations(range(len(probabilities)), 2) if abs(probabilities[[*pair]].sum() - 1) < 1e-9]
+    return {
+        "probabilities": probabilities,
+        "factors": factors,
+        "levels": np.array([round(float(100 * (probabilities[high] - probabilities[low])), 6) for low, high in pairs]),
+        "uncalibrated": np.array([_coverage(quantiles, actual, *pair) for pair in pairs]),
+        "calibrated": np.array([_coverage(moved, actual, *pair) for pair in pairs]),
+        "windows": n_windows,
+        "end": end,
+    }
+
+
+def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Mapping[str, Any]:
+    """The calibration with factors from the last RECENT_HORIZONS horizons of other histories, after the training data.
+
+    `learned` is the state at the end of these histories. If these have, on average, fewer than MIN_RECENT_WINDOWS
+    horizons after the training data, the factors stay the same.
+    """
+    calibration: Mapping[str, Any] = learned.shared["calibration"]
+    columns, network = _series_state.window_columns(learned), learned.shared["network"]
+    horizon, input_size = columns.horizon, columns.input_size
+    n_new = np.clip((panel.series.last - calibration["end"]) // panel.calendar.step, 0, RECENT_HORIZONS * horizon)
+    n_new = np.minimum(n_new, np.maximum(panel.lengths - input_size, 0))
+    recent = np.flatnonzero(n_new >= horizon)
+    n_windows = float((n_new[recent] // horizon).mean()) if len(recent) else 0.0
+    if n_windows < MIN_RECENT_WINDOWS:
+        return calibration
+    scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("loc", "scale")]
+    panel = model._add_series_columns(panel, learned).take(recent)
+    panel = panel.between(panel.lengths - n_new[recent] - input_size, panel.lengths)
+    arrays = replace(windows.window_arrays(panel, columns), loc=scales[0], scale=scales[1])
+    store = place_on_device(WindowStore.from_arrays(arrays), next(network.parameters()).device)
+    first = np.full(len(recent), input_size)
+    max_windows = _max_windows(network) // 4
+    series, cutoff = spread_windows(first, panel.lengths - horizon, horizon, max_windows, model.seed)
+    probabilities = calibration["probabilities"]
+    quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
+    factors = estimate_factors(probabilities, quantiles, actual, n_windows, calibration["factors"], model.head)
+    return {**calibration, "factors": factors}
+
+
+def _max_windows(network: ForecastNetwork) -> int:
+    """Largest number of windows to forecast."""
+    return MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
+
+
+def _coverage(quantiles: Floats, actual: Floats, low: int, high: int) -> float:
+    """Percent of the observed values between two quantiles (windows, horizon, levels), given by their index."""
+    observed = ~np.isnan(actual)
+    inside = (quantiles[..., low] <= actual) & (actual <= quantiles[..., high])
+    return float(100 * inside[observed].mean()) if observed.any() else float("nan")
+
+
+def warn_of_coverage(model: NeuralForecaster, learned: LearnedState) -> None:
+    """Warn if an interval of about 80 % covered less than MIN_COVERAGE of its level on the tail, in spite of the factors."""
+    calibration = learned.shared.get("calibration")
+    if calibration is None or not len(calibration["levels"]):
+        return
+    index = int(np.argmin(np.abs(calibration["levels"] - 80)))
+    level, before, after = (float(calibration[name][index]) for name in ("levels", "uncalibrated", "calibrated"))
+    if after < MIN_COVERAGE * level:
+        warn(
+            f"{model.name}: {level:g} % prediction intervals covered {before:.0f} % of the last observations, which were held "
+            f"out, and {after:.0f} % after calibration on {pluralize(round(calibration['windows']), 'independent window')}. "
+            "Pass more or longer series, or set intervals='conformal'.",
+            TrainingWarning,
+            subject=model.name,
+        )
+
+
+def calibration_columns(calibration: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The columns of `calibration_`, one row per level; none without a calibration."""
+    if calibration is None:
+        return {name: np.empty(0) for name in ("level", "uncalibrated", "calibrated", "n_windows")}
+    levels = calibration["levels"]
+    return {
+        "level": levels,
+        "uncalibrated": calibration["uncalibrated"],
+        "calibrated": calibration["calibrated"],
+        "n_windows": np.full(len(levels), calibration["windows"]),
+    }

@@ -1,0 +1,174 @@
+"""Training of a network, in two parts if its quantiles are calibrated on observations that it has not seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deepforecast.core.monitor import Monitor
+from deepforecast.core.params import format_param
+from deepforecast.core.state import LearnedState, fingerprint
+from deepforecast.data import windows
+from deepforecast.data.frames import Ints
+from deepforecast.data.panel import Panel
+from deepforecast.models.neural import _calibration, _fit, _series_state
+from deepforecast.training.callbacks import TrainingRecord
+from deepforecast.training.options import TrainingOptions
+from deepforecast.training.sampler import EvaluationWindows, WindowSampler
+from deepforecast.training.trainer import train
+
+if TYPE_CHECKING:
+    from deepforecast.models.neural._base import NeuralForecaster
+    from deepforecast.nn.network import ForecastNetwork
+
+SECOND_RATE = 1 / 3  # learning rate of the second part of the training, relative to the first
+SECOND_SEED = 1 << 40  # changes the seed of the second part, which would draw the windows of the first again
+# Arguments of the Trainer that must be the same when a run is resumed.
+ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")
+STOPPED = ("interrupted", "stopped by the caller")  # reasons to stop after which there is no second part
+
+
+def train_network(
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, lr_factor: float, previous: LearnedState | None
+) -> dict[str, Any]:
+    """Train the network of `learned` in place; return the entries "training_record" and "calibration" of the state.
+
+    Quantiles are calibrated on the rows held out for validation. Without these, the tail of the series is held out for
+    the first part of the steps, and the second part has all windows. A network that is fine-tuned keeps its factors.
+    With a user's own Trainer the network is not trained.
+    """
+    if isinstance(monitor, _fit.UserTraining):
+        return {"training_record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
+    columns = _series_state.window_columns(learned)
+    scales = (learned.by_series["loc"], learned.by_series["scale"])
+    sampler, validation = _fit.build_batches(model, panel, columns, scales)
+    options = _fit.training_options(model, len(sampler.window_index), lr_factor)
+    tail = np.zeros(len(panel), dtype=np.int64)
+    if previous is None and _calibration.calibrates(model) and options.max_steps > 1:
+        tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
+        if validation is None and panel.weight is not None:
+            index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
+            if not np.any(_fit.training_targets(panel, index).weight):
+                tail[:] = 0  # there is nothing to learn from before the tail
+    calibration = None if previous is None else _calibration.continued(previous, panel)
+    if validation is not None or not tail.any():
+        record = _run(model, panel, learned, monitor, sampler, options, validation)
+        calibration = _calibrate(model, panel, learned, sampler, tail) if tail.any() else calibration
+    else:
+        record, calibration = _train_twice(model, panel, learned, monitor, sampler, options, tail)
+    windows_per_step = options.batch_size * options.accumulate_grad_batches
+    entries = {"training_record": _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))}
+    return entries if calibration is None else {**entries, "calibration": calibration}
+
+
+def _train_twice(
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler,
+    options: TrainingOptions, tail: Ints,
+) -> tuple[TrainingRecord, dict[str, Any] | None]:
+    """Train without the tail of each series, calibrate on it, and train on all windows.
+
+    Returns the record of both parts and the calibration.
+    """
+    columns, n_steps = _series_state.window_columns(learned), options.max_steps // 2
+    time_limit = None if options.time_limit is None else options.time_limit / 2
+    window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
+    first_sampler = replace(sampler, window_index=window_index)
+    first_options = _phase(options, "held_out", max_steps=n_steps, time_limit=time_limit)
+    first = _run(model, panel, learned, PartMonitor(monitor, 0, options.max_steps), first_sampler, first_options)
+    calibration = _calibrate(model, panel, learned, first_sampler, tail)
+    if first.stop_reason in STOPPED:
+        return first, calibration
+    learned.shared["network"].cpu()  # where a checkpoint of the second part is restored
+    second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
+    second_options = _phase(
+        options, "all", max_steps=options.max_steps - n_steps, time_limit=time_limit, seed=options.seed ^ SECOND_SEED,
+        learning_rate=max(first.learning_rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
+    )
+    second = _run(model, panel, learned, PartMonitor(monitor, n_steps, options.max_steps), second_sampler, second_options)
+    return join_records(first, second), calibration
+
+
+def _calibrate(
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, sampler: WindowSampler, tail: Ints
+) -> dict[str, Any] | None:
+    """The calibration of a network on the windows of its training, which are on its device."""
+    network, end = learned.shared["network"], int(panel.series.last.max())
+    return _calibration.calibrate(model, network, sampler.windows, sampler.rows, tail, end)
+
+
+def _phase(options: TrainingOptions, name: str, **changes: Any) -> TrainingOptions:
+    """The options of a part of the training, with checkpoints in a subfolder of this name."""
+    folder = None if options.checkpoint_dir is None else str(Path(options.checkpoint_dir) / name)
+    return replace(options, checkpoint_dir=folder, **changes)
+
+
+def _run(
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler, options: TrainingOptions,
+    validation: EvaluationWindows | None = None,
+) -> TrainingRecord:
+    """Train the network of `learned` in place; checkpoints identify the run by parameters, data and initial weights."""
+    network = learned.shared["network"]
+    sampler.stop_step = options.max_steps
+    run: dict[str, str] = {}
+    if options.checkpoint_dir is not None:
+        params = model.get_params(deep=False).items()
+        run = {name: value if isinstance(value, str) else format_param(value) for name, value in params}
+        run |= {name: str(getattr(options, name)) for name in ARITHMETIC_OPTIONS}
+        run |= {"model": type(model).__name__, "data": fingerprint(panel), "weights": _weights_hash(network)}
+    return train(network, sampler, validation, options, monitor, run)
+
+
+class PartMonitor(Monitor):
+    """Reports to the monitor of a fit the steps of a part of its training, which begins after `begin` of `n_steps` steps."""
+
+    def __init__(self, whole: Monitor, begin: int, n_steps: int) -> None:
+        super().__init__()
+        self.whole = whole
+        self.begin = begin
+        self.n_steps = n_steps
+
+    def report(self, value: float, step: int, n_steps: int | None = None) -> None:
+        """Report `value` after `step` steps of the part."""
+        self.whole.report(value, self.begin + step, self.n_steps)
+
+    @property
+    def should_stop(self) -> bool:
+        """Whether the fit must stop now."""
+        return self.whole.should_stop
+
+
+def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecord:
+    """The record of two parts of a training, neither of which was validated."""
+    before = first.seconds[-1]
+    return TrainingRecord(
+        loss=first.loss + second.loss,
+        learning_rate=first.learning_rate + second.learning_rate,
+        gradient_norm=first.gradient_norm + second.gradient_norm,
+        seconds=first.seconds + [before + seconds for seconds in second.seconds],
+        best_step=len(first.loss) + second.best_step,
+        stop_reason=second.stop_reason,
+    )
+
+
+def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
+    """The training record as it is stored in the state: arrays by name, and scalars."""
+    return {
+        "loss": np.array(record.loss), "learning_rate": np.array(record.learning_rate),
+        "gradient_norm": np.array(record.gradient_norm),
+        "seconds": np.array(record.seconds), "validation_steps": np.array(list(record.validation_loss), dtype=np.int64),
+        "validation_loss": np.array(list(record.validation_loss.values())), "best_step": record.best_step,
+        "stop_reason": record.stop_reason, "n_epochs": n_epochs,
+    }  # fmt: skip
+
+
+def _weights_hash(network: ForecastNetwork) -> str:
+    """Hash of the initial weights, which identifies the run in its checkpoints."""
+    return sha256(
+        b"".join(
+            tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
+        )
+    ).hexdigest()[:16]
