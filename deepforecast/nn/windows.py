@@ -83,6 +83,9 @@ class WindowStore:
         numeric = slice_windows(self.numeric, start, total_length)
         category_codes = slice_windows(self.category_codes, start, total_length)
         calendar = slice_windows(self.calendar, calendar_start, total_length)
+        weight = None  # of the targets
+        if self.weight is not None:
+            weight = slice_windows(self.weight.unsqueeze(1), start + length, self.horizon).squeeze(2)
         past = numeric[:, :length]
         if self.calendar.shape[1]:
             past = torch.cat([past, calendar[:, :length]], dim=2)
@@ -97,14 +100,8 @@ class WindowStore:
             loc=self.loc.index_select(0, series),
             scale=self.scale.index_select(0, series),
             target=y[:, length:],
-            weight=self._target_weight(start + length),
+            weight=weight,
         )
-
-    def _target_weight(self, cutoff: Tensor) -> Tensor | None:
-        """Return the weights of the targets after the rows `cutoff`, (batch, horizon)."""
-        if self.weight is None:
-            return None
-        return slice_windows(self.weight.unsqueeze(1), cutoff, self.horizon).squeeze(2)
 
 
 def slice_windows(rows: Tensor, start: Tensor, length: int) -> Tensor:

@@ -109,12 +109,19 @@ def test_a_loss_of_the_user_must_not_reduce_weighted_losses() -> None:
     MLP(**QUICK, head="point", loss=scalar).fit(frame().assign(w=2.0), columns=COLUMNS)
 
 
-def test_tails_without_weight_leave_intervals_uncalibrated() -> None:
-    """And so do weights of the tail alone: the first part of the training would have none."""
+def test_a_tail_without_weight_does_not_calibrate() -> None:
     position = frame().groupby("unique_id").cumcount()
-    for weights in (position < 60, position >= 74):
-        model = MLP(**QUICK).fit(frame().assign(w=np.where(weights, 1.0, 0.0)), columns=COLUMNS)
-        assert np.isfinite(point(model.predict(level=80))).all()
+    model = MLP(**QUICK).fit(frame().assign(w=np.where(position < 60, 1.0, 0.0)), columns=COLUMNS)
+    np.testing.assert_array_equal(model.state_.learned["calibration"]["factors"], 1.0)
+    assert np.isfinite(point(model.predict(level=80))).all()
+
+
+def test_weights_of_the_tail_alone_are_trained_on_in_one_part() -> None:
+    """The first part of the training would have none."""
+    position = frame().groupby("unique_id").cumcount()
+    model = MLP(**QUICK).fit(frame().assign(w=np.where(position >= 74, 1.0, 0.0)), columns=COLUMNS)
+    assert "calibration" not in model.state_.learned.shared
+    assert (model.training_report_["loss"] > 0).mean() > 0.5
 
 
 def test_forecasts_need_no_weights(tmp_path: Path) -> None:
