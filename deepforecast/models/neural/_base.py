@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
 NEURAL = Capabilities(
-    future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
-    local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
-    explains=True,
+    future=True, past=True, static=True, weights=True, categorical=True, missing=True, distribution="quantiles",
+    learns_distribution=True, local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False,
+    precision=5e-3, simulates=True, explains=True,
 )  # fmt: skip
 
 

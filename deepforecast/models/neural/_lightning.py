@@ -107,7 +107,7 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
             hint="Use lightning_module(frame) or fit(frame) first.",
         )
     state = model.fitted_state()
-    panel, _ = prepare_history(model, state, frame, static)
+    panel, _ = prepare_history(model, state, frame, static, trains=True)
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
     panel = model._add_series_columns(panel, state.learned_with_series)

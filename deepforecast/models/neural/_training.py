@@ -51,6 +51,10 @@ def train_network(
     tail = np.zeros(len(panel), dtype=np.int64)
     if previous is None and _calibration.calibrates(model) and options.max_steps > 1:
         tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
+        if validation is None and panel.weight is not None:
+            index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
+            if not np.any(_fit.training_targets(panel, index).weight):
+                tail[:] = 0  # there is nothing to learn from before the tail
     calibration = None if previous is None else _calibration.continued(previous, panel)
     if validation is not None or not tail.any():
         record = _run(model, panel, learned, monitor, sampler, options, validation)
