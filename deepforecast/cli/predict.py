@@ -95,10 +95,12 @@ def _read_inputs(values: argparse.Namespace, model: Any) -> dict[str, Any]:
     text_format = TextFormat.from_arguments(values)
     categorical = tuple(name for name, categories in model.state_.categories.items() if categories is not None)
     text_format = replace(text_format, categorical=(*text_format.categorical, *categorical))
-    roles = {**all_roles(columns), "static": ()}
+    roles = {**all_roles(columns), "static": (), "weight": None}  # forecasts need no weights
     frames: dict[str, Any] = {}
     if values.data is not None:
-        frames["frame"] = read_data(values.data, {**roles, "static": columns.static}, text_format, fitted=True).frame
+        frames["frame"] = read_data(
+            values.data, {**roles, "static": columns.static}, text_format, fitted=True, ignored=columns.all
+        ).frame
     if values.future_data is not None:
         future_roles = {**roles, "past": ()}
         frames["future"] = read_data(

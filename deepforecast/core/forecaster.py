@@ -698,7 +698,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         if self.on_failure != "raise":
             return fit_with_fallback(self, panel, monitor)
         has_covariates, complete_panel, collected = panel.covariates or panel.static, panel, CollectedWarnings()
-        if has_covariates or not (panel.complete and self.accepts_any_value):
+        if has_covariates or panel.weight is not None or not (panel.complete and self.accepts_any_value):
             with collect_warnings(collected):
                 complete_panel = preprocess(self, panel)
         calibrates = self.always_calibrates or self.intervals == "conformal"

@@ -366,8 +366,10 @@ class _Reader:
             raise InvalidManifest(
                 f"the library must be one of {format_list(LIBRARIES)}, got {format_value(content['library'])}"
             )
-        check_keys(content["columns"], tuple(field.name for field in fields(Columns)), "the columns")
-        columns, last, ids = Columns(**content["columns"]), self.array(content["last"]), None
+        names = content["columns"]
+        names = {"weight": None, **names} if isinstance(names, Mapping) else names  # files of version 0.1.0 have no weight
+        check_keys(names, tuple(field.name for field in fields(Columns)), "the columns")
+        columns, last, ids = Columns(**names), self.array(content["last"]), None
         if content["ids"] is not None:
             description = dict(check_mapping(content["ids"]))
             arrays = self.array_dict(description.pop("arrays", None))

@@ -14,7 +14,16 @@ from deepforecast.core.registry import Capabilities
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel, fill_missing
-from deepforecast.errors import CalibrationError, CapabilityError, DataError, DeepForecastError, format_list, pluralize, warn
+from deepforecast.errors import (
+    CalibrationError,
+    CapabilityError,
+    DataError,
+    DeepForecastError,
+    format_list,
+    format_value,
+    pluralize,
+    warn,
+)
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -50,18 +59,29 @@ def preprocess(model: Forecaster, panel: Panel, continues: bool = False) -> Pane
             parameter="columns",
             value=tuple(categorical),
         )
+    if panel.weight is not None and not capabilities.weights:
+        raise CapabilityError(
+            f"{model.name} cannot use observation weights (column {format_value(columns.weight)}).",
+            hint="Remove `weight` from columns=, or use a model whose capabilities.weights is true, such as a regression model or "
+            "a network; compare() drops weights that a model cannot use.",
+            parameter="columns",
+            value=columns.weight,
+        )
     filled_panel = _handle_missing(model, panel, continues)
     refuse_out_of_domain(model, filled_panel, None if filled_panel is panel else panel.missing())
     return filled_panel
 
 
 def drop_unusable(panel: Panel, capabilities: Capabilities) -> tuple[Panel, list[str]]:
-    """The panel without the covariates a model cannot use, and their names."""
+    """The panel without the covariates and the weights a model cannot use, and the names of these columns."""
     columns = panel.series.columns
     dropped = [name for role in ROLES if not capabilities.can_use(role) for name in getattr(columns, role)]
     if not capabilities.categorical:
         covariates = {**panel.covariates, **panel.static}
         dropped += [name for name, covariate in covariates.items() if covariate.categories is not None and name not in dropped]
+    if columns.weight is not None and not capabilities.weights:
+        dropped.append(columns.weight)
+        columns, panel = replace(columns, weight=None), replace(panel, weight=None)
     if not dropped:
         return panel, []
     future, past, static = (tuple(name for name in getattr(columns, role) if name not in dropped) for role in ROLES)

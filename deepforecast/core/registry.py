@@ -26,6 +26,8 @@ class Capabilities:
     ----------
     future, past, static : bool
         Whether the model uses future, past and static covariates.
+    weights : bool
+        Whether the model uses observation weights.
     categorical : bool
         Whether covariates may be categorical.
     missing : bool
@@ -70,6 +72,7 @@ class Capabilities:
     future: bool = False
     past: bool = False
     static: bool = False
+    weights: bool = False
     categorical: bool = False
     missing: bool = False
     multivariate: bool = False
@@ -93,8 +96,8 @@ class Capabilities:
         return self.local or self.pooled
 
     def can_use(self, role: str) -> bool:
-        """Whether covariates of a role ("future", "past" or "static") are used."""
-        return bool(getattr(self, role))
+        """Whether columns of a role ("future", "past", "static" or "weight") are used."""
+        return bool(self.weights if role == "weight" else getattr(self, role))
 
 
 class CapabilitiesDescriptor:

@@ -156,10 +156,11 @@ def fingerprint(panel: Panel) -> str:
     ids = () if series.native_ids is None else series.native_ids
     categories = {name: covariate.categories for name, covariate in {**panel.covariates, **panel.static}.items()}
     text_fields = (*ids, *time_fields, series.columns.future, series.columns.past, categories)
+    weights = () if panel.weight is None else (panel.weight,)
     checksum = zlib.crc32("\0".join(map(str, text_fields)).encode("utf-8", "surrogatepass"))
     steps, remainder = np.divmod(last - last[0], calendar.step)
     covariates = map(attrgetter("values"), (*panel.covariates.values(), *panel.static.values()))
-    for array in (panel.y, panel.indptr, steps, remainder / calendar.step, *covariates):
+    for array in (panel.y, panel.indptr, steps, remainder / calendar.step, *covariates, *weights):
         checksum = zlib.crc32(np.ascontiguousarray(array).data, checksum)
     return f"{len(panel.y)}-{checksum:08x}"
 

@@ -32,15 +32,22 @@ def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | No
 
     Known series keep their parameters; local models fit new series.
     """
-    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+    # models of single series are fitted to new ones
+    trains = model.capabilities.by_series
+    panel, series_index = _read_history(state, frame, static, trains, calendar=state.series.calendar)
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
     return move_state_to_panel(model, state, panel, series_index)
 
 
-def prepare_history(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> tuple[Panel, Ints]:
-    """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones."""
-    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+def prepare_history(
+    model: Forecaster, state: State, frame: Frame, static: Frame | None, trains: bool = False
+) -> tuple[Panel, Ints]:
+    """The preprocessed panel of a frame, and the index of each of its series in the state, -1 for new ones.
+
+    It has the observation weights of the frame if a model `trains` on it.
+    """
+    panel, series_index = _read_history(state, frame, static, trains, calendar=state.series.calendar)
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
     return _recode_categories(preprocess(model, panel), state), series_index
@@ -136,7 +143,7 @@ def _move_series(model: Forecaster, state: State, panel: Panel, series_index: In
 def append_observations(model: Forecaster, state: State, frame: Frame) -> State:
     """The state after the rows of `frame`, which follow the last observation of each series; keeps the calibration."""
     series = require_histories(state, model.name, "Pass the old and the new observations to predict(frame=...).").all_series
-    panel, series_index = _read_history(state, frame, None, calendar=series.calendar)
+    panel, series_index = _read_history(state, frame, None, False, calendar=series.calendar)
     unknown = np.flatnonzero(series_index < 0)
     if len(unknown):
         raise DataError(
@@ -202,7 +209,7 @@ def fine_tune_state(
         raise ParameterTypeError(
             f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter=unknown[0]
         )
-    panel, series_index = _read_history(state, frame, static, calendar=state.series.calendar)
+    panel, series_index = _read_history(state, frame, static, True, calendar=state.series.calendar)
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
 
@@ -288,10 +295,11 @@ def _calibration_for_panel(
     )
 
 
-def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any) -> tuple[Panel, Ints]:
+def _read_history(state: State, frame: Frame, static: Frame | None, trains: bool, **time: Any) -> tuple[Panel, Ints]:
     """A frame as a panel with the columns of the fit, and the index of each of its series in the state, -1 for new ones.
 
-    Static covariates that are neither in the frame nor in `static` are taken from the fit.
+    Static covariates that are neither in the frame nor in `static` are taken from the fit. Observation weights are read
+    only if a model `trains` on the panel and the frame has them.
     """
     frame, series, columns = frames.materialize(frame), state.all_series, state.all_series.columns
     known_static = state.static
@@ -303,8 +311,11 @@ def _read_history(state: State, frame: Frame, static: Frame | None, **time: Any)
     absent_names = [name for name in expected_static if name not in present_names]
     static_there = tuple(name for name in known_static if name not in absent_names)
     requested_columns = columns if columns.static == static_there else replace(columns, static=static_there)
+    ignored = state.undeclared
+    if columns.weight is not None and not (trains and columns.weight in present_names):
+        requested_columns, ignored = replace(requested_columns, weight=None), (*ignored, columns.weight)
     panel = Panel.from_frame(frame, columns=requested_columns, static=static, **time)
-    warn_undeclared(panel.undeclared, state.undeclared)
+    warn_undeclared(panel.undeclared, ignored)
     if series.native_ids is None or panel.series.native_ids is None:
         series_index = np.full(len(panel), 0 if state.has_histories else -1, dtype=np.int64)
     else:

@@ -7,6 +7,7 @@ from collections.abc import Container
 _FUTURE, _PAST, _STATIC = (
     f"Declare covariates with the data: `fit(frame, columns={{'{role}': [...]}})`" for role in ("future", "past", "static")
 )
+_WEIGHT = "Declare a column of weights with the data: `fit(frame, columns={'weight': ...})`"
 _LEVEL = "Pass `level=80` to `predict`"
 _TREES = "`LightGBM`, `XGBoost`, `CatBoost` and `GradientBoosting` have it"
 _N_JOBS = "Set OMP_NUM_THREADS, or pass `n_jobs` to `compare` or `cross_validate`, `TuningOptions(n_jobs=...)` to `tune`"
@@ -44,6 +45,7 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "seasonal": "Set `season_length=1` for a non-seasonal model",
         "target_transforms": ("differences", "transform"),
         "date_features": "calendar",
+        "weight_col": _WEIGHT,
         "num_threads": "Set OMP_NUM_THREADS, or use joblib's `parallel_config`",
     },
     "darts": {
@@ -57,6 +59,7 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "static_covariates": _STATIC,
         "hidden_dim": "hidden_size",
         "n_rnn_layers": "n_layers",
+        "sample_weight": _WEIGHT,
         "lags_past_covariates": "past_lags",
         "lags_future_covariates": "future_lags",
         "pl_trainer_kwargs": "trainer",
@@ -116,6 +119,7 @@ _SYNONYMS: dict[str, dict[str, str | tuple[str, ...]]] = {
         "eta": "learning_rate",
         "alpha": "ridge",
         "max_iter": "n_estimators",
+        "sample_weight": _WEIGHT,
         "objective": "options",
         "boosting_type": "options",
         "tree_method": "options",

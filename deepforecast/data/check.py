@@ -186,7 +186,7 @@ def fill_gaps(
     -------
     DataFrame
         All columns of the frame, sorted by id and time. Columns of inserted rows are missing,
-        except for ids, timestamps and static columns.
+        except for ids, timestamps, static columns and weights, which are 0 where the target was missing.
 
     See Also
     --------
@@ -223,6 +223,8 @@ def fill_gaps(
         name: frames.take_rows_or_missing(table[name], first_source if name in names.static else source) for name in table.columns
     }
     filled_columns |= panel.key_columns()  # timestamps given as text are returned as datetimes
+    if names.weight is not None:
+        filled_columns[names.weight] = panel.weight
     if fill is not None:
         filled_columns[names.target] = fill_missing(panel.y, panel.indptr, fill)
     return frames.build(panel.series.library, filled_columns)

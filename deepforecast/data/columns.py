@@ -15,7 +15,7 @@ from deepforecast.errors import DataError, ParameterError, ParameterTypeError, f
 
 KEY_ROLES = ("id", "time", "target")
 COVARIATE_ROLES = ("future", "past", "static")
-ROLES = (*KEY_ROLES, *COVARIATE_ROLES)
+ROLES = (*KEY_ROLES, *COVARIATE_ROLES, "weight")
 ARROW_TO_PANDAS = "pyarrow.table(frame).to_pandas()"  # for any object with the Arrow C stream interface
 WIDE_FRAME_COLUMNS = 5  # a frame with more columns and without a target is probably in wide format
 
@@ -40,11 +40,14 @@ class Columns:
         Covariates known up to the present only, such as a measured temperature.
     static : str or list of str, default ()
         Covariates that are constant within a series, such as its region.
+    weight : str or None, default None
+        Column with the observation weights, numbers of at least 0: how much each observation counts in
+        training. It is no input of the model, and forecasts do not need it.
 
     Examples
     --------
     >>> Columns(target="sales", future=["promo"])
-    Columns(id='unique_id', time='ds', target='sales', future=('promo',), past=(), static=())
+    Columns(id='unique_id', time='ds', target='sales', future=('promo',), past=(), static=(), weight=None)
     """
 
     id: str | None = "unique_id"
@@ -53,10 +56,19 @@ class Columns:
     future: tuple[str, ...] = ()
     past: tuple[str, ...] = ()
     static: tuple[str, ...] = ()
+    weight: str | None = None
 
     def __post_init__(self) -> None:
         """Convert the covariate roles to tuples and check that names are unique strings."""
         _refuse_several_ids(self.id)
+        if not isinstance(self.weight, str | None):
+            raise ParameterTypeError(
+                f"columns: `weight` must be one column name or None, got {format_value(self.weight)} "
+                f"({type(self.weight).__name__}).",
+                hint="Pass e.g. columns={'weight': 'weight'}.",
+                parameter="columns",
+                value=self.weight,
+            )
         for role in COVARIATE_ROLES:
             object.__setattr__(self, role, _names(getattr(self, role), role))
         invalid = [name for name in self.all if not isinstance(name, str)]
@@ -79,9 +91,9 @@ class Columns:
 
     @cached_property
     def all(self) -> tuple[str, ...]:
-        """All columns with a role: id, time, target, then covariates."""
+        """All columns with a role: id, time, target, then covariates and the weight."""
         key = () if self.id is None else (self.id,)
-        return (*key, self.time, self.target, *self.covariates)
+        return (*key, self.time, self.target, *self.covariates, *_names(self.weight, "weight"))
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -163,15 +175,16 @@ def warn_undeclared(undeclared: Sequence[str], already_reported: Sequence[str] =
 
 
 def key_roles(columns: Columns | Mapping[str, Any] | None) -> Any:
-    """The id, time and target roles of `columns`; covariates are optional in a forecast frame."""
+    """The id, time and target roles of `columns`; the others are optional in a forecast frame."""
     if columns is None:
         return None
-    return {role: name for role, name in _explicit_roles(columns).items() if role not in COVARIATE_ROLES}
+    return {role: name for role, name in _explicit_roles(columns).items() if role in KEY_ROLES}
 
 
 def declared_covariates(columns: Columns | Mapping[str, Any] | None) -> tuple[str, ...]:
-    """The declared covariates; in a forecast frame these columns are not models."""
-    return Columns(**_explicit_roles(columns)).covariates
+    """The declared covariates, and the weight; in a forecast frame these columns are not models."""
+    roles = Columns(**_explicit_roles(columns))
+    return (*roles.covariates, *_names(roles.weight, "weight"))
 
 
 def _explicit_roles(columns: Columns | Mapping[str, Any] | None) -> dict[str, Any]:
@@ -197,7 +210,7 @@ def _complete_from_dialect(explicit: Mapping[str, Any], names: Sequence[str]) ->
     dialect = (matching or DIALECTS)[0]
     roles = {role: getattr(dialect, role) for role in KEY_ROLES} | dict(explicit)
     taken_names = [roles["time"], roles["target"]]
-    taken_names += [name for role in COVARIATE_ROLES if role in roles for name in _names(roles[role], role)]
+    taken_names += [name for role in (*COVARIATE_ROLES, "weight") if role in roles for name in _names(roles[role], role)]
     if "id" not in explicit and (roles["id"] not in names or roles["id"] in taken_names):
         roles["id"] = None
     return Columns(**roles)

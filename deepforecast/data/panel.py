@@ -21,6 +21,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints, Table
 from deepforecast.data.frequency import seasons
 from deepforecast.data.keys import Keys, Report, read_keys, series_label
+from deepforecast.data.weights import read_weight, refuse_zero_weights, scatter_weight
 from deepforecast.errors import DataError, format_list, format_value, pluralize, raise_error, warn
 
 # rows with gaps per row of the frame above which freq must be wrong (days for months, hours for
@@ -106,7 +107,8 @@ def insert_gaps(panel: Panel, position: Ints, steps: Ints) -> Panel:
     y = np.full(int(indptr[-1]), np.nan)
     y[row_index] = panel.y
     covariates = {name: covariate.scatter(row_index, len(y)) for name, covariate in panel.covariates.items()}
-    return replace(panel, indptr=indptr, y=y, covariates=covariates)
+    weight = None if panel.weight is None else scatter_weight(panel.weight, row_index, len(y))
+    return replace(panel, indptr=indptr, y=y, covariates=covariates, weight=weight)
 
 
 def add_static(panel: Panel, table: Table, static: Frame | None, keys: Keys) -> Panel:
@@ -250,7 +252,8 @@ class Panel:
 
     Series i is `y[indptr[i]:indptr[i + 1]]`, with rows at the positions `start[i] + step * (0, 1,
     2, ...)`. `static` has one value per series, `covariates` one per row; `undeclared` are the
-    columns without a role.
+    columns without a role. `weight` is that of each observation, 0 where the target is missing; None:
+    all have the same.
     """
 
     series: Series
@@ -259,6 +262,7 @@ class Panel:
     covariates: Mapping[str, Covariate] = field(default_factory=dict)
     static: Mapping[str, Covariate] = field(default_factory=dict)
     undeclared: tuple[str, ...] = ()
+    weight: Floats | None = None
 
     @classmethod
     def from_frame(
@@ -310,6 +314,10 @@ class Panel:
                 report(error)
         undeclared = [name for name in table.columns if name not in names.all]
         panel = cls(series, keys.indptr, y, covariates, undeclared=tuple(undeclared))
+        if names.weight is not None:
+            panel = replace(panel, weight=read_weight(table, y, keys, report))
+            if calendar is None:
+                refuse_zero_weights(panel, report)
         steps = (series.last - position[keys.indptr[:-1]]) // series.calendar.step + 1
         if steps.sum(dtype=np.float64) > len(y):
             panel = insert_gaps(panel, position, steps)
@@ -426,6 +434,8 @@ class Panel:
             columns[name] = covariate.to_column(name, self.series.library)
         for name, covariate in self.static.items():
             columns[name] = covariate.take(self.row_series).to_column(name, self.series.library)
+        if self.weight is not None:
+            columns[str(self.series.columns.weight)] = self.weight
         return frames.build(self.series.library, columns)
 
     def _gather(self, numbers: Ints, begin: Ints, end: Ints) -> Panel:
@@ -433,9 +443,11 @@ class Panel:
         lengths = end - begin
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         is_run_start = np.append(True, begin[1:] != end[:-1])  # series whose rows do not follow those of the one before
-        if self.covariates or indptr[-1] <= SLICE_FROM_ROWS * is_run_start.sum():
+        weight = None
+        if self.covariates or self.weight is not None or indptr[-1] <= SLICE_FROM_ROWS * is_run_start.sum():
             rows = np.arange(indptr[-1]) + np.repeat(begin - indptr[:-1], lengths)
             y, covariates = self.y[rows], {name: covariate.take(rows) for name, covariate in self.covariates.items()}
+            weight = None if self.weight is None else self.weight[rows]
         else:  # slices are three times as fast if they are long, as in a backtest of thousands of windows
             bounds = zip(begin[is_run_start].tolist(), end[np.append(is_run_start[1:], True)].tolist(), strict=True)
             y, covariates = np.concatenate([self.y[start:stop] for start, stop in bounds]), {}
@@ -448,6 +460,7 @@ class Panel:
             y,
             covariates,
             {name: covariate.take(numbers) for name, covariate in self.static.items()},
+            weight=weight,
         )
 
 

@@ -264,7 +264,8 @@ class WindowArrays:
 
     `first` is the first row of each series, `first_time` the row of `calendar` at that time. The
     target `y` is NaN and the covariates are 0 in the padding. Category codes are counted from 1; 0
-    is unknown. `loc` and `scale` (series, 1) standardize `y`; here they are 0 and 1.
+    is unknown. `loc` and `scale` (series, 1) standardize `y`; here they are 0 and 1. `weight` are the
+    observation weights as float32, divided by the largest one; None: all are equal.
     """
 
     y: Floats
@@ -282,6 +283,7 @@ class WindowArrays:
     first: Ints
     first_time: Ints
     lengths: Ints
+    weight: Any = None
 
     def window_start(self, series: Ints, cutoff: Ints) -> tuple[Ints, Ints]:
         """The first row and the first calendar row of windows.
@@ -305,6 +307,10 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
     in_series[n_rows - horizon :] = False
     y = np.full(n_rows, np.nan)
     y[in_series] = panel.y
+    weight = None
+    if panel.weight is not None:
+        weight = np.zeros(n_rows, dtype=np.float32)
+        weight[in_series] = panel.weight / (panel.weight.max() or 1.0)  # float32 holds weights in any unit
     numeric, category_codes = _input_arrays(columns, columns.numeric, columns.categorical, panel.covariates, n_rows, in_series)
     first_position = int(panel.start.min())
     steps = np.arange(-input_size, (int(panel.series.last.max()) - first_position) // calendar.step + 1 + horizon)
@@ -325,6 +331,7 @@ def window_arrays(panel: Panel, columns: WindowColumns) -> WindowArrays:
         first=first_rows,
         first_time=(panel.start - first_position) // calendar.step + input_size,
         lengths=panel.lengths,
+        weight=weight,
     )
 
 
@@ -410,6 +417,7 @@ def training_windows(
     covariate_values = [covariate.values for _, covariate in covariates]
     keys = [  # lexsort sorts by the last key first
         panel.start,
+        *(() if panel.weight is None else (_sums(panel.weight, panel),)),
         *(values if len(values) == len(panel) else _sums(values, panel) for values in covariate_values),
         _sums(panel.y, panel),
         np.nan_to_num(panel.y[panel.indptr[1:] - 1]),  # last value

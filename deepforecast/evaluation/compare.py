@@ -405,7 +405,7 @@ def _settings(
         "rows": len(panel.y),
         "gap": plan.gap, "train_size": plan.train_size, "align": plan.align, "seed": options.seed,
         "season_length": criteria.season_length, "metrics": [criterion.column for criterion in criteria.requested],
-        "columns": {"id": names.id, "time": names.time, "target": names.target},
+        "columns": {"id": names.id, "time": names.time, "target": names.target}, "weight": names.weight,
         "conformal": [model.name for model in models if levels and _prepare_model(model, levels).calibrates],
         "covariates": {role: list(getattr(names, role)) for role in ("future", "past", "static") if getattr(names, role)},
         "undeclared": list(panel.undeclared), "models": {model.name: repr(model) for model in models}, **describe_environment(),

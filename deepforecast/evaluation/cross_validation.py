@@ -357,14 +357,14 @@ def _check_columns(models: Sequence[Forecaster], panel: Panel, levels: Sequence[
 
 
 def _usable_panels(models: Sequence[Forecaster], panel: Panel) -> list[Panel]:
-    """The panel for each model, without the covariates it cannot use."""
+    """The panel for each model, without the covariates and weights it cannot use."""
     panels = []
     messages = []
     for model in models:
         with collect_messages() as model_messages:
             usable_panel, unused = drop_unusable(panel, model.capabilities)
             if unused:
-                warn(f"{model.name} runs without the covariates it cannot use: {format_list(unused)}.", subject=model.name)
+                warn(f"{model.name} runs without the columns it cannot use: {format_list(unused)}.", subject=model.name)
         panels.append(usable_panel)
         messages.append(model_messages)
     warn_together(messages)

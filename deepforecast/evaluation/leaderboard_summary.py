@@ -184,7 +184,7 @@ def left_out_notes(board: Leaderboard) -> list[str]:
     return (
         sentences
         + [
-            f"{format_model_name(row.model)} ran without covariates it cannot use: {format_value(row.unused, 200)}."
+            f"{format_model_name(row.model)} ran without columns it cannot use: {format_value(row.unused, 200)}."
             for row in board.table.itertuples()
             if row.unused
         ]

@@ -20,7 +20,7 @@ class Batch:
     standardised. `past` has all numeric covariates up to the cutoff, the future covariates first;
     `future` has the future covariates over the horizon. Categories are codes from 1; 0 is a
     category not seen in fit. `loc` and `scale` are those of the whole series, read by scalers of
-    scope "series".
+    scope "series". `weight` is the observation weight of each target, from 0 to 1; None: all are 1.
     """
 
     y: Tensor  # (B, L) float64
@@ -33,6 +33,7 @@ class Batch:
     loc: Tensor  # (B, 1) float64
     scale: Tensor  # (B, 1) float64
     target: Tensor | None = None  # (B, H) float64
+    weight: Tensor | None = None  # (B, H) float32
 
     def __len__(self) -> int:
         return self.y.shape[0]

@@ -132,12 +132,14 @@ class ForecastNetwork(nn.Module):
 
     def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Tensor:
         """Compute the mean loss over the observed targets, a scalar, plus the penalty of the body in
-        training. Windows with scale 0 (constant) do not count.
+        training: sum_i w_i loss_i / sum_i w_i with the weights w of the batch. Windows with scale 0
+        (constant) do not count.
 
         Parameters
         ----------
         batch : Batch
-            Batch with a target.
+            Batch with a target. A target of weight 0 adds nothing, but is an input of the later steps
+            of an autoregressive body, like any true value.
         teacher_forcing_ratio : float, optional
             Fraction of the steps of an autoregressive body whose input is the true previous value.
             None: 1 in training, else 0, as in forecasts.
@@ -148,7 +150,7 @@ class ForecastNetwork(nn.Module):
         target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
         target_mask = (batch.target == batch.target) & (scaling.scale > 0)
         target = torch.where(target_mask, target, torch.zeros_like(target)).float().to(inputs.y.device)
-        weight = target_mask.float().to(inputs.y.device)
+        mask = target_mask.float().to(inputs.y.device)
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:
@@ -158,9 +160,10 @@ class ForecastNetwork(nn.Module):
                 self,
                 inputs,
                 target,
-                weight,
+                mask,
                 float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio,
             )
+        weight = mask if batch.weight is None else mask * batch.weight
         mean = self.head.mean_loss(raw, target, weight, scaling)
         penalty = self.body.penalty() if self.training else None
         return mean if penalty is None else mean + penalty

@@ -34,6 +34,7 @@ class WindowStore:
     horizon: int
     n_future: int  # numeric future covariates come first
     n_future_codes: int
+    weight: Tensor | None = None  # (N,) float32, observation weights
 
     @classmethod
     def from_arrays(
@@ -82,6 +83,9 @@ class WindowStore:
         numeric = slice_windows(self.numeric, start, total_length)
         category_codes = slice_windows(self.category_codes, start, total_length)
         calendar = slice_windows(self.calendar, calendar_start, total_length)
+        weight = None  # of the targets
+        if self.weight is not None:
+            weight = slice_windows(self.weight.unsqueeze(1), start + length, self.horizon).squeeze(2)
         past = numeric[:, :length]
         if self.calendar.shape[1]:
             past = torch.cat([past, calendar[:, :length]], dim=2)
@@ -96,6 +100,7 @@ class WindowStore:
             loc=self.loc.index_select(0, series),
             scale=self.scale.index_select(0, series),
             target=y[:, length:],
+            weight=weight,
         )
 
 

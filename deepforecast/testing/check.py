@@ -30,6 +30,7 @@ THEMES = (
     "sample_paths",
     "covariates",
     "effects",
+    "weights",
     "leakage",
     "invariance",
     "isolation",

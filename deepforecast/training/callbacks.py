@@ -147,8 +147,11 @@ class TrainingMonitor(pl.Callback):
             ended = trainer.strategy.reduce_boolean_decision(ended, all=False)
         if ended:
             trainer.should_stop = True
-        if trainer.loggers and self.step in self.record.validation_loss:
-            pl_module.log("validation", self.record.validation_loss[self.step])
+        if pl_module.logs_loss and self.step in self.record.validation_loss:
+            validation_loss = self.record.validation_loss[self.step]
+            pl_module.log("validation", validation_loss, logger=False)  # for callbacks; loggers would miss most
+            for logger in trainer.loggers:
+                logger.log_metrics({"validation": validation_loss}, self.options.steps_before + self.step - 1)
 
     # -- the run -----------------------------------------------------------------------------------
 
@@ -199,6 +202,11 @@ class TrainingMonitor(pl.Callback):
         """
         if self._losses:
             self._record_and_recover()
+        if not self.record.loss:
+            raise TrainingError(
+                "The training must have at least one step, got none.",
+                hint="Check `callbacks` and `limit_train_batches` of `trainer`, and `time_limit`.",
+            )
         if not self.interrupted and (not self._is_finite_since(self.good_step) or not self.good_step):
             raise self._divergence_error()
         self._warn_of_undone_steps()

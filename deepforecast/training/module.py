@@ -10,13 +10,18 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
-from deepforecast.errors import TrainingError
+from deepforecast.errors import ParameterError, TrainingError, format_list
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.callbacks import DivergenceCheck, EvalOnException, TrainingMonitor
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.optimization import clip_gradients, compile_loss, make_optimizer, to_device
-from deepforecast.training.options import TrainingOptions, schedule_factor, teacher_forcing_ratio
+from deepforecast.training.options import (
+    TRAINER_CHOICES,
+    TrainingOptions,
+    schedule_factor,
+    teacher_forcing_ratio,
+)
 from deepforecast.training.sampler import WindowSampler
 
 
@@ -66,13 +71,14 @@ class ForecastModule(pl.LightningModule):
 
     def training_step(self, batch: Batch, batch_index: int) -> Tensor:
         """Return the loss of a batch; of several processes each computes that of its part of the batch."""
-        n_processes, rank = self.trainer.world_size, self.trainer.global_rank
+        n_processes, rank, share = self.trainer.world_size, self.trainer.global_rank, 1.0
         if n_processes > 1:  # all processes draw the same batch
-            batch = batch.select_windows(
-                len(batch) * rank // n_processes, len(batch) * (rank + 1) // n_processes
-            )
+            n_windows = len(batch)
+            batch = batch.select_windows(n_windows * rank // n_processes, n_windows * (rank + 1) // n_processes)
+            share = len(batch) * n_processes / n_windows  # Lightning averages gradients over the processes
         with torch_defaults(autocast=True):  # autocast as set by the Trainer
             loss: Tensor = self._loss(batch, teacher_forcing_ratio(self.options, self.step))
+            loss = loss if share == 1.0 else loss * share
             if self.logs_loss:
                 self.log("loss", loss.detach(), prog_bar=True, batch_size=len(batch))
                 # Loggers number steps by it: those of a resumed run, or of a second part, go on.
@@ -120,19 +126,24 @@ class ForecastModule(pl.LightningModule):
         else:
             self.gradient_norm = clip_gradients(self._parameters_to_train, self.options)
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, index: int) -> Any:
-        """Move a batch to the device if it is not there, from pinned memory to CUDA."""
-        return to_device(batch, device) if isinstance(batch, Batch) else super().transfer_batch_to_device(batch, device, index)
-
     def setup(self, stage: str) -> None:
-        """Set the training mode."""
+        """Set the training mode; raise `ParameterError` for a precision other than float32 and mixed ones."""
+        precision = self.trainer.precision
+        if precision not in TRAINER_CHOICES["precision"]:
+            raise ParameterError(
+                f"`precision` of the Trainer must be one of {format_list(TRAINER_CHOICES['precision'])}, got {precision}.",
+                parameter="precision",
+                value=precision,
+            )
         if stage == "fit":
             self.network.train()
 
     def on_train_start(self) -> None:
-        """Let the schedule span the steps of the Trainer, if their number is known."""
+        """Let the schedule span the steps of the Trainer; without a known end the rate is constant after the warmup."""
         n_steps = self.trainer.estimated_stepping_batches
-        if n_steps not in (float("inf"), -1):
+        if n_steps in (float("inf"), -1):
+            self.options = replace(self.options, lr_schedule="constant")
+        else:
             self.options = replace(self.options, max_steps=self.first_step + int(n_steps))
 
     def on_fit_end(self) -> None:
@@ -149,6 +160,14 @@ class ForecastModule(pl.LightningModule):
         callbacks: list[pl.Callback] = self.trainer.callbacks  # type: ignore[attr-defined]
         has_check = any(isinstance(callback, DivergenceCheck | TrainingMonitor) for callback in callbacks)
         return [] if has_check else [EvalOnException(), DivergenceCheck()]
+
+
+class FitModule(ForecastModule):
+    """The module of a fit, whose batches come without a LightningDataModule."""
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
+        """Move a batch to the device if it is not there, from pinned memory to CUDA."""
+        return to_device(batch, device)
 
 
 class ForecastDataModule(pl.LightningDataModule):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any
 
 from deepforecast.errors import ParameterError, format_list, format_value
@@ -32,6 +33,7 @@ MODEL_PARAMETERS = {
     "val_check_interval": "validate_every",
     "check_val_every_n_epoch": "validate_every",
     "limit_val_batches": "validation_size",
+    "overfit_batches": "recent_windows",
 }
 """Arguments of Lightning's Trainer that cannot be passed, and the parameters of a model to use instead."""
 
@@ -160,10 +162,10 @@ def _violated_rule(name: str, value: Any) -> str:
     """Return what an argument of the Trainer must be, or an empty text if it is."""
     choices = TRAINER_CHOICES.get(name)
     if choices is not None:
-        return "" if value in choices else f"one of {format_list(choices)}"
+        return "" if isinstance(value, str | bool) and value in choices else f"one of {format_list(choices)}"
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
     if name == "accumulate_grad_batches":
-        return "" if type(value) is int and value >= 1 else "an integer of at least 1"
+        return "" if isinstance(value, Integral) and is_number and int(value) >= 1 else "an integer of at least 1"
     if name == "gradient_clip_val":
-        is_positive = type(value) in (int, float) and value > 0
-        return "" if value is None or is_positive else "a number above 0, or None for no clipping"
-    return ""
+        return "" if value is None or (is_number and value > 0) else "a number above 0, or None for no clipping"
+    return "a logger of Lightning, a list of them, or False" if name == "logger" and value is True else ""

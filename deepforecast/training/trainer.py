@@ -37,7 +37,7 @@ from deepforecast.training.hardware import (
 )
 from deepforecast.training.imports import TRAINING_LOCK
 from deepforecast.training.learning_rate_finder import find_learning_rate
-from deepforecast.training.module import ForecastModule
+from deepforecast.training.module import FitModule
 from deepforecast.training.options import TrainingOptions
 from deepforecast.training.sampler import EvaluationWindows, WindowSampler
 
@@ -56,6 +56,12 @@ instead.
 NO_OUTPUT_DIR = os.path.join(os.devnull, "nothing is written")
 DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
 """Environment variables of distributed training, which the next fit of the same processes needs."""
+
+LIGHTNING_VARIABLES = (
+    *DDP_VARIABLES, "RANK", "OMP_NUM_THREADS", "PL_GLOBAL_SEED", "PL_SEED_WORKERS", "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_DEVICE_ORDER", "PT_XLA_DEBUG", "XLA_USE_BF16", "XLA_USE_F16",
+)
+"""Environment variables that Lightning sets in a fit."""
 
 _LOGGERS = (
     "pytorch_lightning",
@@ -127,8 +133,9 @@ def train(
         finally:
             network.eval().zero_grad()
         if training_monitor.interrupted:
+            step = options.steps_before + training_monitor.step
             message = (
-                f"Training was interrupted at step {training_monitor.step} of {options.max_steps}; "
+                f"Training was interrupted at step {step} of {options.total_steps}; "
                 "the network keeps the weights learned so far."
             )
             warn(message, TrainingWarning)
@@ -141,7 +148,7 @@ def _run_trainer(
     """Run Lightning's Trainer; a run whose checkpoint is that of its end only restores its state."""
     network = training_monitor.network
     logs_loss = bool(options.enable_progress_bar or options.trainer.get("logger") or options.trainer.get("callbacks"))
-    module = ForecastModule(network, options, training_monitor.step, logs_loss)
+    module = FitModule(network, options, training_monitor.step, logs_loss)
     trainer = make_trainer(options, training_monitor)
     device = trainer.strategy.root_device
     if training_monitor.step >= options.max_steps or (
@@ -159,6 +166,8 @@ def _run_trainer(
         # Emitted afterwards, warnings have the location of the user's call in place of Lightning's.
         with collect_warnings(collected_warnings):
             trainer.fit(module, sampler)
+    except MisconfigurationException as error:
+        raise ParameterError(f"`trainer` must be valid for Lightning's Trainer: {error}", parameter="trainer") from error
     finally:
         network.to(device)  # Lightning moves it to the CPU at the end
         emit_warnings(collected_warnings)
@@ -174,6 +183,7 @@ def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) ->
     """
     trainer_options = dict(options.trainer)
     callbacks = _check_instances(trainer_options.pop("callbacks", None) or [], pl.Callback, "callbacks")
+    barebones = bool(trainer_options.get("barebones"))
     for callback, (name, parameter) in product(callbacks, CALLBACKS.items()):
         if isinstance(callback, getattr(pl.callbacks, name)):
             raise ParameterError(
@@ -186,7 +196,7 @@ def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) ->
         from pytorch_lightning.loggers import Logger
 
         logger = _check_instances(list(logger) if isinstance(logger, list | tuple) else [logger], Logger, "logger")
-    if not (logger or callbacks):
+    if not (logger or callbacks or trainer_options.get("enable_checkpointing")):
         # Otherwise Lightning would search the working folder for its files.
         trainer_options.setdefault("default_root_dir", NO_OUTPUT_DIR)
     # Lightning's "auto" would choose MPS, see `device_type`.
@@ -205,7 +215,7 @@ def make_trainer(options: TrainingOptions, training_monitor: TrainingMonitor) ->
             limit_val_batches=0,
             enable_progress_bar=options.enable_progress_bar,
             **{
-                "log_every_n_steps": 50,
+                **({} if barebones else {"log_every_n_steps": 50}),
                 "enable_model_summary": False,
                 "enable_checkpointing": has_checkpoint,
                 **trainer_options,
@@ -231,6 +241,12 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
     instances = list(values) if isinstance(values, list | tuple) else [values]
     for instance in instances:
         if not isinstance(instance, expected_class):
+            if isinstance(instance, type):
+                raise ParameterError(
+                    f"{option!r} of `trainer` must be instances, got the class {instance.__name__}.",
+                    hint=f"Pass {instance.__name__}(...).",
+                    parameter="trainer",
+                )
             is_other_package = any(
                 base.__module__.partition(".")[0] == "lightning" for base in type(instance).__mro__
             )
@@ -246,7 +262,7 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
 
 @contextlib.contextmanager
 def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
-    """Restore generators, log levels, warning filters and environment after the block.
+    """Restore generators, log levels, warning filters, environment and torch's settings of determinism after the block.
 
     Inside it Lightning is silent, gradients are enabled, and no other thread can train.
     """
@@ -259,6 +275,10 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
         loggers = [logging.getLogger(name) for name in _LOGGERS]
         levels = [logger.level for logger in loggers]
         environment = dict(os.environ)
+        deterministic = (
+            torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+        )
+        cudnn = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
         warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
         if options.compile:
             warnings.filterwarnings("ignore", module="torch")
@@ -274,8 +294,10 @@ def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
             for logger, level in zip(loggers, levels, strict=True):
                 logger.setLevel(level)
             preserved = DDP_VARIABLES if "LOCAL_RANK" in os.environ else ()
-            for name in set(os.environ) - {*environment, *preserved}:
-                del os.environ[name]
+            for name in set(LIGHTNING_VARIABLES) - {*environment, *preserved}:
+                os.environ.pop(name, None)
+            torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
+            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = cudnn
 
 
 @contextlib.contextmanager

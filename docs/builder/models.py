@@ -88,6 +88,7 @@ def _page(cls: type[Forecaster], family: str) -> str:
         ["family", family],
         ["trained on", _scope(capabilities)],
         ["covariates", roles + ("; categorical without encoding" if capabilities.categorical else "")],
+        ["observation weights", "used in training" if capabilities.weights else "not used"],
         ["missing values", "accepted" if capabilities.missing else MISSING_REFUSED],
         ["prediction intervals", INTERVALS[capabilities.distribution]],
         ["target", {"real": "real", "nonnegative": "nonnegative", "positive": "positive"}[capabilities.domain]],

@@ -110,3 +110,11 @@ def test_declared_covariates_are_looked_at(run, folder: Path) -> None:
     assert ran.status == 0
     assert "warning  promo missing (1): the series, first at 2024-01-09" in ran.out
     assert "warning  holiday constant (1): the series" in ran.out
+
+
+def test_weights_are_checked(run, folder: Path) -> None:
+    rows = [f"2024-01-{day:02d},{day % 7},{-1 if day == 9 else 2}" for day in range(1, 31)]
+    (folder / "weights.csv").write_text("\n".join(["ds,y,w", *rows]))
+    ran = run("check", "weights.csv", "--weight", "w")
+    assert ran.status == 1
+    assert "error    w invalid (1): the series, first at 2024-01-09" in ran.out

@@ -45,7 +45,8 @@ def test_roles_and_names() -> None:
     said = {"id": "shop", "time": "day", "target": "sold", "future": ["promo"], "static": ["region"]}
     data = read_data(written(text), said, PLAIN)
     assert data.roles == {
-        "id": "shop", "time": "day", "target": "sold", "future": ("promo",), "past": (), "static": ("region",)
+        "id": "shop", "time": "day", "target": "sold", "future": ("promo",), "past": (), "static": ("region",),
+        "weight": None,
     }  # fmt: skip
     assert data.frame.dtypes.astype(str).to_dict()["region"] == "category"
     assert data.frame["promo"].tolist() == [0, 1]

@@ -88,3 +88,22 @@ def test_the_rows_needed_are_written_as_a_template(run, fitted: Path) -> None:
 def test_what_is_lacking_is_named(run, fitted: Path, rows: str | None, said: str) -> None:
     (fitted / "future.csv").write_text(rows or "")
     assert said in run("predict", "echo.dfc", *([] if rows is None else ["--future-data", "future.csv"])).refusal()
+
+
+def test_weights_are_read_by_fit_and_not_needed_to_predict(run, folder: Path) -> None:
+    rows = [f"2024-01-{day:02d},{(day % 7) + day * (day % 2)},{1 + 3 * (day % 2)}" for day in range(1, 31)]
+    (folder / "weights.csv").write_text("\n".join(["ds,y,w", *rows]))
+    (folder / "bare.csv").write_text("\n".join(["ds,y", *(row.rpartition(",")[0] for row in rows)]))
+    fit = ["--model", "LinearModel", "--horizon", "2", "--set", "lags=2", "--json"]
+    forecasts = []
+    for name, weight in (("weights.csv", ["--weight", "w"]), ("bare.csv", [])):
+        ran = run("fit", name, *fit, *weight, "--save", "model.dfc")
+        assert (ran.status, ran.err) == (0, "")
+        for data in ([], ["--data", "bare.csv"], ["--data", "weights.csv"] if weight else []):
+            ran = run("predict", "model.dfc", *data, "--json")
+            assert (ran.status, ran.err) == (0, "")
+            forecasts.append(tuple(row["LinearModel"] for row in ran.facts["forecasts"]))
+    assert len(set(forecasts[:3])) == len(set(forecasts[3:])) == 1
+    assert forecasts[0] != forecasts[3]
+    refused = run("fit", "weights.csv", "--model", "Naive", "--weight", "w", "--save", "naive.dfc")
+    assert "Naive cannot use observation weights (column w)" in refused.refusal()

@@ -131,4 +131,4 @@ def test_json_stays_json_beside_warnings(run, folder) -> None:
     (folder / "more.csv").write_text("ds,y,z\n2024-01-01,1,2\n2024-01-02,2,2\n2024-01-03,3,2\n")
     ran = run("check", "more.csv", "--json")
     assert json.loads(ran.out)["summary"]["rows"] == 3
-    assert ran.err == "warning: Columns without a role are left out: z. Declare them with --future, --past or --static.\n"
+    assert ran.err == "warning: Columns without a role are left out: z. Declare them with --future, --past, --static or --weight.\n"

@@ -179,7 +179,7 @@ def test_covariates_a_model_cannot_use_are_named() -> None:
     assert unused["Naive"] == "promotion, price, shop"
     assert unused["FutureRegression"] == "price, shop"
     assert not found.failed
-    assert "Naive ran without covariates it cannot use: promotion, price, shop." in str(found).replace("\n  ", " ")
+    assert "Naive ran without columns it cannot use: promotion, price, shop." in str(found).replace("\n  ", " ")
 
 
 def test_columns_without_a_role_are_said_once_and_kept_for_the_report() -> None:

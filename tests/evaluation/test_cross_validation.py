@@ -14,6 +14,7 @@ from deepforecast import (
     Conformal,
     Drift,
     Forecaster,
+    LinearModel,
     Mean,
     Naive,
     SeasonalNaive,
@@ -21,6 +22,7 @@ from deepforecast import (
     compare,
     cross_validate,
     param,
+    score,
 )
 from deepforecast.core.forecast import Forecast, PointForecast
 from deepforecast.core.registry import Capabilities
@@ -222,7 +224,7 @@ def test_a_window_wants_what_is_known_ahead_of_all_its_steps() -> None:
         found = cross_validate(FutureRegression(), frame, **said_so)
     assert found.groupby("unique_id").size().to_dict() == {"A": 12, "C": 12}
     with pytest.warns(
-        DataWarning, match="Some series are in no window|Naive runs without the covariates it cannot use: promo"
+        DataWarning, match="Some series are in no window|Naive runs without the columns it cannot use: promo"
     ) as said:
         both = cross_validate([FutureRegression(), Naive()], frame, **said_so)
     assert len(said) == 2
@@ -370,18 +372,36 @@ def test_columns_that_would_stand_twice_are_named(alias: str | None, target: str
 def test_models_run_without_the_covariates_they_cannot_use() -> None:
     frame = noisy().assign(promo=1.0, past=2.0, shop=pd.Categorical(["a", "b"] * 60))
     columns = {"future": ["promo"], "past": ["past"]}
-    with pytest.warns(DataWarning, match="Naive runs without the covariates it cannot use: promo, past"):
+    with pytest.warns(DataWarning, match="Naive runs without the columns it cannot use: promo, past"):
         cross_validate(Naive(), frame.drop(columns="shop"), horizon=2, columns=columns)
     with pytest.warns(DataWarning) as said:
         found = cross_validate(
             [Naive(), FutureRegression(), PooledRegression()], frame.drop(columns="shop"), horizon=2, columns=columns
         )
     assert sorted(str(one.message) for one in said) == [
-        "FutureRegression runs without the covariates it cannot use: past.",
-        "Naive runs without the covariates it cannot use: promo, past.",
+        "FutureRegression runs without the columns it cannot use: past.",
+        "Naive runs without the columns it cannot use: promo, past.",
     ]
     assert {one.filename for one in said} == {__file__}
     same(found[["Naive"]], cross_validate(Naive(), frame[["unique_id", "ds", "y"]], horizon=2)[["Naive"]])
+
+
+def test_weights_count_before_each_cutoff_alone() -> None:
+    """Weights of the test rows, errors of weight 0 among them, change neither forecasts nor scores."""
+    frame = noisy().assign(w=lambda one: 1.0 + one.index % 3)
+    is_last = frame.groupby("unique_id").cumcount(ascending=False) < 2
+    options: dict[str, Any] = {"horizon": 2, "n_windows": 1, "columns": {"weight": "w"}}
+    model = LinearModel(season_length=7)
+    found = cross_validate(model, frame, **options)
+    same(found, cross_validate(model, frame.assign(w=frame["w"].where(~is_last, 0.0)), **options))
+    history, actual = frame[~is_last], frame[is_last]
+    fitted = model.clone(horizon=2).fit(history, columns={"weight": "w"}).predict()
+    np.testing.assert_array_equal(found["LinearModel"], fitted["LinearModel"])
+    errors = np.abs(found["LinearModel"].to_numpy() - actual["y"].to_numpy()).reshape(-1, 2)
+    np.testing.assert_allclose(score(found, metrics=["mae"], columns={"weight": "w"})["mae"], [errors.mean()])
+    with pytest.warns(DataWarning, match="Naive runs without the columns it cannot use: w"):
+        plain = cross_validate(Naive(), frame, **options)
+    same(plain, cross_validate(Naive(), frame.drop(columns="w"), horizon=2, n_windows=1))
 
 
 def test_static_columns_reach_the_models() -> None:
@@ -478,7 +498,7 @@ def test_what_several_models_say_is_said_once_with_their_names() -> None:
     with pytest.warns(DataWarning) as said:
         cross_validate([Naive(), FutureRegression(), Mean(), Drift()], frame, horizon=2, columns={"future": ["promo"]})
     runs, missing, other = sorted((str(one.message) for one in said), key=lambda one: "missing" in one)
-    assert runs == "Naive runs without the covariates it cannot use: promo. The same holds for Mean, Drift."
+    assert runs == "Naive runs without the columns it cannot use: promo. The same holds for Mean, Drift."
     assert missing.startswith("Naive forecasts through missing values: column y is missing in 1 row of series s001, first at ")
     assert missing.endswith(". The same holds for Mean, Drift.")
     assert other.startswith("FutureRegression forecasts through missing values: column y is missing")

@@ -106,6 +106,45 @@ def test_a_missing_target_has_no_part_in_the_loss() -> None:
     assert none == 0
 
 
+def test_the_loss_is_the_mean_weighted_by_the_observation_weights() -> None:
+    net, unweighted = network(Seen()), batch()
+    assert unweighted.target is not None
+    weight = torch.tensor([[0.1, 0.0, 1.0], [1.0, 1.0, 0.5], [0.0, 0.0, 0.0], [0.2, 0.0, 0.0]])
+    target = unweighted.target.clone()
+    target[1, 1] = torch.nan
+    weighted = replace(unweighted, target=target, weight=weight)
+    raw, scale = net(weighted)
+    losses = (raw.squeeze(-1) - scale.standardize(torch.nan_to_num(target)).float()).abs()
+    observed = weight * (target == target)
+    torch.testing.assert_close(net.loss(weighted), (losses * observed).sum() / observed.sum())
+    torch.testing.assert_close(net.loss(replace(weighted, weight=2e-6 * weight)), net.loss(weighted))
+    assert torch.equal(net.loss(replace(unweighted, weight=torch.ones(4, H))), net.loss(unweighted))
+    missing = target.masked_fill(weight == 0, torch.nan)
+    torch.testing.assert_close(
+        net.loss(replace(weighted, weight=(weight > 0).float())), net.loss(replace(unweighted, target=missing))
+    )
+    none = net.loss(replace(weighted, weight=torch.zeros(4, H)))
+    none.backward()
+    assert none == 0
+    assert torch.equal(net.body.weight.grad, torch.zeros(()))
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.0])
+def test_weights_of_an_autoregressive_body_are_those_of_the_steps(ratio: float) -> None:
+    net, unweighted = network(Counting()), batch()
+    assert unweighted.target is not None
+    last = torch.tensor([1.0, 1.0, 0.0]).expand(4, H)
+    missing = unweighted.target.masked_fill(last == 0, torch.nan)
+    expected = net.loss(replace(unweighted, target=missing), ratio)
+    torch.testing.assert_close(net.loss(replace(unweighted, weight=last), ratio), expected)
+    # A value of weight 0 is the true value before the next step nevertheless.
+    middle = torch.tensor([0.0, 0.0, 1.0]).expand(4, H)
+    _, scale = net.inputs(unweighted)
+    z = scale.standardize(unweighted.target).float()
+    if ratio == 1.0:
+        torch.testing.assert_close(net.loss(replace(unweighted, weight=middle), ratio), (z[:, 2] - z[:, 1] - 1).abs().mean())
+
+
 def test_categories_known_ahead_and_of_the_past_are_one_table() -> None:
     body = Seen()
     whole = batch(future_codes=torch.tensor([[[1], [2], [1]]] * 4))
@@ -186,5 +225,5 @@ def test_paths_go_on_from_their_own_draws() -> None:
 def test_the_loss_does_not_hang_on_the_order_of_windows() -> None:
     net, whole = network(Seen()), batch(16)
     order = torch.randperm(16, generator=torch.Generator().manual_seed(1))
-    shuffled = Batch(*(getattr(whole, name)[order] for name in whole.__dataclass_fields__))
+    shuffled = whole._map(lambda tensor: tensor[order])
     torch.testing.assert_close(net.loss(shuffled), net.loss(whole))

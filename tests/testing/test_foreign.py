@@ -92,6 +92,7 @@ def test_it_is_skipped_for_what_it_cannot_do_only(found: dict[str, Any]) -> None
         "capabilities.explains is False",
         "capabilities.distribution is None",
         "capabilities.simulates is False",
+        "capabilities.weights is False",
         "capabilities: covariates of every role and kind can be used",
         "the model has no method fitted_values",
         "no parameter seed is declared",

@@ -17,10 +17,11 @@ import pytest
 
 from deepforecast import Conformal, Forecaster, Naive, SeasonalNaive, WindowMean, testing
 from deepforecast.core.forecast import Forecast, NormalForecast
-from deepforecast.core.monitor import Monitor
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import param
+from deepforecast.core.preprocessing import drop_unusable
 from deepforecast.core.registry import Capabilities
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
@@ -92,6 +93,26 @@ class Partial(Attentive):
         return super().explain(*args, **given).drop(columns="weight")
 
 
+class Weighted(Last):
+    """Declares that it uses weights, and does not."""
+
+    capabilities = replace(Last.capabilities, weights=True)
+
+
+class Careless(Last):
+    """Does not look at what its panel has."""
+
+    def _fit_panel(self, panel: Panel, monitor: Monitor = SILENT) -> State:
+        return super()._fit_panel(drop_unusable(panel, self.capabilities)[0], monitor)
+
+
+class Unequal(Weighted):
+    """Its forecasts grow with the largest weight."""
+
+    def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
+        return super()._fit(panel if panel.weight is None else panel.with_target(panel.y * (1 + panel.weight.max() / 100)), monitor)
+
+
 class Mixed(Devices):
     moves = False
 
@@ -122,6 +143,9 @@ def test_a_toy_keeps(model: type, rule: str) -> None:
         (Deaf, "another_seed_gives_another", "seed=1 and seed=2 must give different forecasts"),
         (Distracted, "explanations_add_up", "the attention weights over all lags must sum to 1: the largest difference is 0.1"),
         (Partial, "explanations_add_up", "`explain` must return a column value or weight"),
+        (Weighted, "weights_count_in_training", "unequal weights must change the forecast"),
+        (Unequal, "weights_count_in_training", "twice the weights must give the same forecast"),
+        (Careless, "unusable_weights_are_refused", "CapabilityError"),
         (Doubling, "explanations_add_up", "occur once per series and timestamp, got 0 missing names and 9 duplicates"),
     ],
 )

@@ -16,6 +16,7 @@ import pytest
 from deepforecast import MLP, DLinear
 from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError, TrainingError, TrainingWarning
+from tests.clock import stopped
 from tests.training.runs import FRAME, cut, lstm, same, weights
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -151,6 +152,19 @@ def test_what_a_write_cut_short_left_behind_goes(tmp_path: Path) -> None:
     (tmp_path / ".deepforecast-0123456789abcdef.tmp").write_bytes(b"half")
     lstm(max_steps=5, checkpoint_dir=str(tmp_path)).fit(FRAME)
     assert [one.name for one in tmp_path.iterdir()] == ["step-000000005.checkpoint"]
+
+
+def test_a_time_limit_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second part does not depend on the step at which the first one stopped."""
+    stopped(monkeypatch, step=0.01)
+    model = lstm(intervals=None, max_steps=1000, time_limit=0.5, checkpoint_dir=str(tmp_path), checkpoint_every=10)
+    assert len(model.fit(FRAME).training_report_) < 200
+    assert len(model.clone().fit(FRAME).predict()) == 12
+
+
+def test_fits_of_a_backtest_share_no_checkpoints(tmp_path: Path) -> None:
+    model = lstm(intervals="conformal", max_steps=10, checkpoint_dir=str(tmp_path))
+    assert np.isfinite(model.fit(FRAME).predict(level=80).iloc[:, -1]).all()
 
 
 def test_the_gradient_scaler_of_half_precision_goes_on_where_it_was(tmp_path: Path) -> None:

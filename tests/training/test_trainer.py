@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from deepforecast import DLinear, compare, cross_validate
 from deepforecast.core.monitor import Monitor
-from deepforecast.errors import NotFittedError, ParameterError, TrainingWarning
+from deepforecast.errors import NotFittedError, ParameterError, TrainingError, TrainingWarning
 from deepforecast.evaluation import warm_up
 from tests.training.runs import FRAME, lstm, same, watched
 
@@ -397,6 +398,93 @@ def test_other_arguments_of_lightning_are_passed_on() -> None:
     assert rates.iloc[-1] < 0.1 * rates.max(), "the schedule spans the 7 steps"
     assert model.stop_reason_ == "stopped by the Trainer or a callback"
     assert len(lstm(max_steps=20, trainer={"fast_dev_run": True}).fit(FRAME).training_report_) == 1
+
+
+def test_a_callback_that_stops_the_training_ends_it() -> None:
+    """There is no second part, and the steps of the first are recorded."""
+    import pytorch_lightning as pl
+
+    class Stop(pl.Callback):
+        n_fits = 0
+
+        def on_fit_start(self, *_: Any) -> None:
+            self.n_fits += 1
+
+        def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+            trainer.should_stop = trainer.global_step >= 4
+
+    stop = Stop()
+    model = lstm(intervals=None, max_steps=30, trainer={"callbacks": [stop]}).fit(FRAME)
+    assert (stop.n_fits, len(model.training_report_)) == (1, 4)
+    assert model.stop_reason_ == "stopped by the Trainer or a callback"
+
+
+def test_a_training_without_steps_is_an_error() -> None:
+    with pytest.raises(TrainingError, match="must have at least one step, got none"):
+        lstm(trainer={"limit_train_batches": 0}).fit(FRAME)
+
+
+def test_loggers_have_every_validation_loss_and_steps_that_go_on(tmp_path: Path) -> None:
+    from pytorch_lightning.callbacks import ModelCheckpoint
+    from pytorch_lightning.loggers import CSVLogger
+
+    logger, saved = CSVLogger(str(tmp_path)), ModelCheckpoint(dirpath=tmp_path / "best", monitor="validation", every_n_train_steps=1)
+    model = lstm(max_steps=12, validation_size=10, validate_every=3, trainer={"logger": logger, "callbacks": [saved]}).fit(FRAME)
+    metrics = pd.read_csv(Path(logger.log_dir) / "metrics.csv")
+    np.testing.assert_allclose(metrics.validation.dropna(), model.training_report_.validation_loss.dropna())
+    assert saved.best_model_path
+    logger = CSVLogger(str(tmp_path / "parts"))
+    lstm(intervals=None, max_steps=12, trainer={"logger": logger, "log_every_n_steps": 1}).fit(FRAME)
+    steps = pd.read_csv(Path(logger.log_dir) / "metrics.csv").step
+    assert steps.tolist() == list(range(12))
+
+
+def test_settings_and_variables_of_the_process_are_those_of_the_caller() -> None:
+    """Lightning's are removed; those that somebody else sets during the fit stay."""
+    import pytorch_lightning as pl
+    import torch
+
+    class SetVariable(pl.Callback):
+        def on_train_start(self, *_: Any) -> None:
+            os.environ["DEEPFORECAST_TEST_VARIABLE"] = "7"
+
+    before = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    try:
+        lstm(max_steps=2, trainer={"callbacks": [SetVariable()], "deterministic": True, "benchmark": True}).fit(FRAME)
+        assert os.environ.pop("DEEPFORECAST_TEST_VARIABLE") == "7"
+    finally:
+        os.environ.pop("DEEPFORECAST_TEST_VARIABLE", None)
+    assert {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"} == before
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert not torch.backends.cudnn.benchmark
+
+
+@pytest.mark.parametrize(
+    ("trainer", "message"),
+    [({"logger": True}, "'logger' of `trainer` must be a logger of Lightning, a list of them, or False, got True"),
+     ({"overfit_batches": 1}, "Use the parameter recent_windows of the model")],
+)  # fmt: skip
+def test_arguments_without_a_meaning_in_a_fit_are_refused(trainer: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        lstm(trainer=trainer)
+
+
+def test_a_class_in_place_of_a_callback_is_refused() -> None:
+    from pytorch_lightning.callbacks import Timer
+
+    with pytest.raises(ParameterError, match=r"must be instances, got the class Timer\. Pass Timer\(\.\.\.\)"):
+        lstm(trainer={"callbacks": [Timer]}).fit(FRAME)
+
+
+def test_a_callback_that_needs_a_logger_says_so_as_a_parameter_error() -> None:
+    from pytorch_lightning.callbacks import LearningRateMonitor
+
+    with pytest.raises(ParameterError, match=r"must be valid for Lightning's Trainer: .*LearningRateMonitor"):
+        lstm(trainer={"callbacks": [LearningRateMonitor()]}).fit(FRAME)
+
+
+def test_barebones_trains_the_same() -> None:
+    assert same(lstm(max_steps=3, trainer={"barebones": True}).fit(FRAME), lstm(max_steps=3).fit(FRAME))
 
 
 def test_what_lightning_does_not_take_is_a_clear_error() -> None:

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
 NEURAL = Capabilities(
-    future=True, past=True, static=True, categorical=True, missing=True, distribution="quantiles", learns_distribution=True,
-    local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False, precision=5e-3, simulates=True,
-    explains=True,
+    future=True, past=True, static=True, weights=True, categorical=True, missing=True, distribution="quantiles",
+    learns_distribution=True, local=False, scale_equivariant=True, shift_equivariant=True, sign_equivariant=False,
+    precision=5e-3, simulates=True, explains=True,
 )  # fmt: skip
 
 
@@ -295,8 +295,9 @@ class NeuralForecaster(Forecaster):
         After training, `predict` works as after `fit`. The learning rate schedule spans the steps
         of the Trainer. The module logs `loss` and, with `validation_size`, `validation`, and passes
         the parameters of the model to loggers. `Trainer.predict` returns point forecasts, of shape
-        (batch, horizon). `type(module).load_from_checkpoint(path, network=module.network,
-        options=module.options)` reads a checkpoint of the Trainer. Prediction intervals are those
+        (batch, horizon). `type(module).load_from_checkpoint(path,
+        network=deepcopy(module.network), options=module.options)` reads a checkpoint of the Trainer; without
+        the copy its weights replace those of the model. Prediction intervals are those
         that the network learned, without calibration.
 
         Parameters
@@ -314,6 +315,7 @@ class NeuralForecaster(Forecaster):
         --------
         datamodule : The batches to train it on.
         """
+        _lightning.refuse_fit_parameters(self)
         return _lightning.lightning_module(self, self._fit_untrained(Panel.from_frame(frame, **fit)))
 
     def datamodule(self, frame: Frame, *, static: Frame | None = None) -> Any:

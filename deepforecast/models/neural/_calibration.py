@@ -197,7 +197,7 @@ def forecast_windows(
 ) -> tuple[Floats, Floats]:
     """Quantiles of the network (windows, horizon, probabilities) after each cutoff, and the values that followed.
 
-    These are NaN where missing, and in windows of scale 0, whose quantiles are all equal.
+    These are NaN where missing or of weight 0, and in windows of scale 0, whose quantiles are all equal.
     """
     device = next(network.parameters()).device
     store = place_on_device(store, device)
@@ -216,7 +216,8 @@ def forecast_windows(
                 raw = network.features(inputs)
                 z = to_array(network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])))
             quantiles.append(loc[..., None] + scale[..., None] * z)
-            actual.append(np.where(scale > 0, to_array(cast(Tensor, batch.target)), np.nan))
+            is_used = scale > 0 if batch.weight is None else (scale > 0) & (to_array(batch.weight) > 0)
+            actual.append(np.where(is_used, to_array(cast(Tensor, batch.target)), np.nan))
     return np.concatenate(quantiles), np.concatenate(actual)
 
 

@@ -32,8 +32,8 @@ FUTURE, PAST, STATIC = ("future", "future_kind"), ("past", "past_kind"), ("stati
 def check_device(model: NeuralForecaster, device: str) -> None:
     """Train and forecast on a device, which is simulated if the machine does not have it.
 
-    The data have a numeric and a categorical covariate of each role that the model can use. Raises if
-    tensors of different devices meet, and if forecasts differ from those on the CPU.
+    The data have a numeric and a categorical covariate of each role that the model can use, and
+    observation weights. Raises if tensors of different devices meet, and if forecasts differ from those on the CPU.
     """
     horizon = model.default_horizon or DEFAULT_HORIZON
     example = model.clone(horizon=horizon, intervals=None, on_failure="raise", input_size=_input_size(model, horizon))
@@ -82,7 +82,7 @@ def _input_size(model: NeuralForecaster, horizon: int) -> int:
 
 
 def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[Frame, Frame | None, dict[str, Any]]:
-    """Daily counts with covariates as frame, the future covariates of the next `horizon` steps, and the roles."""
+    """Daily counts with covariates and weights as frame, the future covariates of the next `horizon` steps, and the roles."""
     import pandas as pd
 
     capabilities = model.capabilities
@@ -100,9 +100,9 @@ def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[F
     for name in (*roles["future"], *roles["past"], *roles["static"]):
         values = series if name in STATIC else random.integers(3, size=len(step))
         data[name] = pd.Categorical.from_codes(values, ["x", "y", "z"]) if name.endswith("kind") else values * 1.0
-    frame, is_known = pd.DataFrame(data), step < length
+    frame, is_known = pd.DataFrame(data).assign(weight=1.0 + random.integers(3, size=len(step))), step < length
     future = frame.loc[~is_known, ["unique_id", "ds", *roles["future"]]] if roles["future"] else None
-    return frame[is_known], future, roles
+    return frame[is_known], future, {**roles, "weight": "weight"}
 
 
 def _train_step(model: NeuralForecaster, batch: Batch) -> None:

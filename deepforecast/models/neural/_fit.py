@@ -20,7 +20,8 @@ from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
 from deepforecast.data.panel import Panel
-from deepforecast.data.windows import WindowColumns
+from deepforecast.data.weights import refuse_zero_weights
+from deepforecast.data.windows import WindowColumns, WindowIndex
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
 from deepforecast.nn.names import SCALER_FACTS, Head, HeadFacts
@@ -277,7 +278,8 @@ def build_batches(
 ) -> tuple[Any, Any]:
     """A `WindowSampler` of training batches, and `EvaluationWindows` or None.
 
-    `scales` are location and scale of each series. Raises if all series are too short to train on.
+    `scales` are location and scale of each series. Raises if all series are too short to train on, or
+    if all weights are 0.
     """
     from deepforecast.nn.windows import WindowStore
     from deepforecast.training.sampler import EvaluationWindows, WindowSampler
@@ -291,6 +293,8 @@ def build_batches(
     )
     if not len(window_index.order):
         refuse_short_series(model, panel, 2)
+    if panel.weight is not None:
+        refuse_zero_weights(training_targets(panel, window_index))
     sampler = WindowSampler(
         store,
         arrays,
@@ -305,6 +309,12 @@ def build_batches(
         return sampler, None
     validation_index = windows.validation_windows(panel, columns.horizon, n_validation)
     return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
+
+
+def training_targets(panel: Panel, window_index: WindowIndex) -> Panel:
+    """The rows of the panel that are targets of training windows."""
+    end = panel.lengths if window_index.n_training_rows is None else window_index.n_training_rows
+    return panel.between(window_index.first_cutoff, np.maximum(end, window_index.first_cutoff))
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:

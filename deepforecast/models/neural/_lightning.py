@@ -10,13 +10,43 @@ from deepforecast.core.state_updates import prepare_history
 from deepforecast.data import windows
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import NotFittedError, TrainingError
+from deepforecast.errors import NotFittedError, ParameterError, TrainingError, format_value
 from deepforecast.models.neural import _fit, _series_state
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.imports import quiet_import
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
+
+
+# Parameters without effect on a Trainer of the user, and what to use there.
+TRAINER_EQUIVALENTS = {
+    "ema_decay": "the callback EMAWeightAveraging",
+    "patience": "the callback EarlyStopping(monitor='validation')",
+    "time_limit": "max_time= of the Trainer",
+    "checkpoint_dir": "the callback ModelCheckpoint",
+    "trainer": "the arguments of your Trainer",
+}
+
+
+def refuse_fit_parameters(model: NeuralForecaster) -> None:
+    """Raise `ParameterError` for parameters that only `fit` can use."""
+    defaults = type(model)().get_params()
+    for name, equivalent in TRAINER_EQUIVALENTS.items():
+        if getattr(model, name) != defaults[name]:
+            raise ParameterError(
+                f"`{name}` cannot be used with a Trainer of your own, got {name}={format_value(getattr(model, name))}.",
+                hint=f"Use {equivalent}.",
+                parameter=name,
+                value=getattr(model, name),
+            )
+    if isinstance(model.learning_rate, str):
+        raise ParameterError(
+            "`learning_rate` must be a number with a Trainer of your own, got 'find'.",
+            hint="Use `fit`, or set a number.",
+            parameter="learning_rate",
+            value=model.learning_rate,
+        )
 
 
 def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
@@ -77,7 +107,7 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
             hint="Use lightning_module(frame) or fit(frame) first.",
         )
     state = model.fitted_state()
-    panel, _ = prepare_history(model, state, frame, static)
+    panel, _ = prepare_history(model, state, frame, static, trains=True)
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
     panel = model._add_series_columns(panel, state.learned_with_series)

@@ -99,6 +99,7 @@ class _PanelMean(NamedTuple):
     """Mean of the scaled series at each timestamp.
 
     positions: of the timestamps. means: over the series. weights: number of values. squares: sum of squares of all values.
+    All of them are weighted by the observation weights, if there are any.
     """
 
     positions: Ints
@@ -112,12 +113,14 @@ class _PanelMean(NamedTuple):
         loc, scale = scales
         series = panel.row_series
         n_left = panel.indptr[1:][series] - np.arange(len(panel.y))
-        used = ~np.isnan(panel.y) & (n_left > n_held_out) & (scale[series] > 0)
+        row_weights = np.ones(len(panel.y)) if panel.weight is None else panel.weight / (panel.weight.max() or 1.0)
+        used = ~np.isnan(panel.y) & (n_left > n_held_out) & (scale[series] > 0) & (row_weights > 0)
         z = (panel.y[used] - loc[series[used]]) / scale[series[used]]
         positions, timestamp_index = np.unique(panel.row_positions[used], return_inverse=True)
-        n_values = np.bincount(timestamp_index, minlength=len(positions)).astype(np.float64)
-        means = np.bincount(timestamp_index, z, minlength=len(positions)) / n_values
-        return cls(positions, means, weights=n_values, squares=float(np.square(z).sum()))
+        weight = row_weights[used]
+        weights = np.bincount(timestamp_index, weight, minlength=len(positions)).astype(np.float64)
+        means = np.bincount(timestamp_index, weight * z, minlength=len(positions)) / weights
+        return cls(positions, means, weights, squares=float((weight * np.square(z)).sum()))
 
     def sample_timestamps(self, seed: int) -> Ints:
         """Sorted indices of at most `MAX_TIMESTAMPS` timestamps; random, because a stride could alias seasonality."""

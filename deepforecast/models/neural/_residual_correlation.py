@@ -93,12 +93,15 @@ def _batch_residuals(network: ForecastNetwork, batch: Batch, levels: Tensor) -> 
     """(target - median) / interquartile range of a batch, (windows, horizon).
 
     `levels` are the probabilities of lower quartile, median and upper quartile. The divisor is 1
-    where the quartiles are equal. Missing targets and constant windows give NaN.
+    where the quartiles are equal. Missing targets, those of weight 0
+    and constant windows give NaN.
     """
     raw, scaling = network(batch)
     lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
     iqr = upper - lower
     target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
+    if batch.weight is not None:
+        target = target.masked_fill(batch.weight.to(target.device) == 0, torch.nan)
     residuals: Floats = to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr)))
     return residuals
 

@@ -29,7 +29,8 @@ SECOND_RATE = 1 / 3  # learning rate of the second part of the training, relativ
 SECOND_SEED = 1 << 40  # changes the seed of the second part, which would draw the windows of the first again
 # Arguments of the Trainer that must be the same when a run is resumed.
 ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")
-STOPPED = ("interrupted", "stopped by the caller")  # reasons to stop after which there is no second part
+# Reasons to stop after which there is no second part.
+STOPPED = ("interrupted", "stopped by the caller", "stopped by the Trainer or a callback")
 
 
 def train_network(
@@ -50,6 +51,10 @@ def train_network(
     tail = np.zeros(len(panel), dtype=np.int64)
     if previous is None and _calibration.calibrates(model) and options.max_steps > 1:
         tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
+        if validation is None and panel.weight is not None:
+            index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
+            if not np.any(_fit.training_targets(panel, index).weight):
+                tail[:] = 0  # there is nothing to learn from before the tail
     calibration = None if previous is None else _calibration.continued(previous, panel)
     if validation is not None or not tail.any():
         record = _run(model, panel, learned, monitor, sampler, options, validation)
@@ -83,7 +88,7 @@ def _train_twice(
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
         seed=options.seed ^ SECOND_SEED,
-        learning_rate=max(first.learning_rate) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
+        learning_rate=(options.learning_rate or max(first.learning_rate)) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
     second = _run(model, panel, learned, monitor, second_sampler, second_options)
     return join_records(first, second), calibration
@@ -107,15 +112,21 @@ def _run(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler, options: TrainingOptions,
     validation: EvaluationWindows | None = None,
 ) -> TrainingRecord:
-    """Train the network of `learned` in place; checkpoints identify the run by parameters, data and initial weights."""
+    """Train the network of `learned` in place; checkpoints identify the run by parameters, data and initial weights.
+
+    The fits of a backtest write no checkpoints; those of a second part do not depend on when the first part stopped.
+    """
     network = learned.shared["network"]
     sampler.stop_step = options.max_steps
+    if not monitor.is_outermost:
+        options = replace(options, checkpoint_dir=None)
     run: dict[str, str] = {}
     if options.checkpoint_dir is not None:
         params = model.get_params(deep=False).items()
         run = {name: value if isinstance(value, str) else identify_param(value) for name, value in params}
         run |= {name: str(getattr(options, name)) for name in ARITHMETIC_OPTIONS}
-        run |= {"model": type(model).__name__, "data": fingerprint(panel), "weights": _weights_hash(network)}
+        run |= {"model": type(model).__name__, "data": fingerprint(panel)}
+        run |= {} if options.steps_before else {"weights": _weights_hash(network)}
     return train(network, sampler, validation, options, monitor, run)
 
 

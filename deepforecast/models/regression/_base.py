@@ -23,7 +23,6 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, format_list
 from deepforecast.models.regression import _parameter_resolution, _rescaling, _samples, _series_state
 from deepforecast.models.regression._differences import choose_differences
 from deepforecast.models.regression._future_steps import FutureSteps
@@ -52,7 +51,7 @@ class TrainedRegressors:
 class RegressionForecaster(Forecaster):
     """A regressor on lags, date features and covariates, trained on all series, or per series."""
 
-    capabilities = Capabilities(future=True, past=True, static=True, categorical=True, local=False, missing=True,
+    capabilities = Capabilities(future=True, past=True, static=True, weights=True, categorical=True, local=False, missing=True,
                                 scale_equivariant=True, shift_equivariant=True, precision=1e-5)  # fmt: skip
 
     feature_dtype: ClassVar[type] = np.float32  # dtype of the feature matrix
@@ -156,15 +155,11 @@ class RegressionForecaster(Forecaster):
         default=True,
         help="whether to standardize each series to mean 0 and variance 1 before training",
     )
-    weight_column: str | None = param(
-        default=None,
-        help="name of a declared covariate that holds the observation weights; None: equal weights",
-    )
     half_life: float | None = param(
         default=None, above=0,
         help=(
-            "number of time steps after which the weight of an observation is halved; None: weights do not "
-            "decrease with age"
+            "number of time steps after which the weight of an observation is halved, in addition to the weights of "
+            "columns={'weight': ...}; None: weights do not decrease with age"
         ),
     )
     quantiles: list[float] | None = param(
@@ -261,10 +256,10 @@ class RegressionForecaster(Forecaster):
             refuse_short_series(self, panel, n_needed, "values")
         _, scales = plan.target.fit(panel, self.name)
         covariates = {**panel.covariates, **panel.static}
-        units = {} if self.per_series else _rescaling.fit_scales(self._features(covariates))
-        panel = _rescale_panel(panel, units)
+        units = {} if self.per_series else _rescaling.fit_scales(covariates)
+        panel = _rescaling.rescale_panel(panel, units)
         series_index = np.arange(len(panel), dtype=np.float64)
-        state = _series_state.initial_state(plan, self._drop_weight_column(panel), scales, panel.start, series_index)
+        state = _series_state.initial_state(plan, panel, scales, panel.start, series_index)
         groups = [np.array([index]) for index in range(len(panel))] if self.per_series else [None]
         regressors = [self._train_regressors(plan, panel, scales, group) for group in groups]
         categories = {name: _to_list(covariate.categories) for name, covariate in covariates.items()}
@@ -280,8 +275,8 @@ class RegressionForecaster(Forecaster):
         """Train the regressors of all steps and quantiles on a panel, or on the series with the indices `group`."""
         if group is not None:
             panel, scales = panel.take(group), {name: values[group] for name, values in scales.items()}
-        sampling = SampleBuilder(plan, self._drop_weight_column(panel), scales, self.feature_dtype, self.accepts_missing)
-        sampling.weight = self._sample_weights(panel)
+        sampling = SampleBuilder(plan, panel, scales, self.feature_dtype, self.accepts_missing)
+        sampling.weight = _samples.sample_weights(panel, self.half_life)
         models = []
         residual_std = 0.0
         for step in range(1 if plan.multioutput else plan.block_size):
@@ -298,7 +293,7 @@ class RegressionForecaster(Forecaster):
         Series seen in fit keep the scales measured there, except series that were constant; for these and for new series
         scales are measured in `panel`.
         """
-        plan, panel = Plan.from_dict(learned["plan"]), self._feature_panel(panel, learned["units"])
+        plan, panel = Plan.from_dict(learned["plan"]), _rescaling.rescale_panel(panel, learned["units"])
         if not from_start:
             return replace(learned, by_series=_series_state.update_state(plan, learned, panel))
         refuse_short_series(self, panel, plan.target.n_lost + 1, "values of history")
@@ -332,7 +327,7 @@ class RegressionForecaster(Forecaster):
         return QuantileForecast(mean, levels, np.stack(quantile_forecasts, axis=-1), self.name)
 
     def _future_steps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> FutureSteps:
-        covariates = _rescaling.apply_scales(self._features(future), learned["units"])
+        covariates = _rescaling.apply_scales(future, learned["units"])
         return FutureSteps(Plan.from_dict(learned["plan"]), learned, steps, covariates)
 
     @one_thread_if_forked()
@@ -366,30 +361,6 @@ class RegressionForecaster(Forecaster):
             if self.per_series
             else np.full(len(learned["began"]), regressors.residual_std)
         )
-
-    def _sample_weights(self, panel: Panel) -> Floats | None:
-        return _samples.sample_weights(panel, self.weight_column, self.half_life)
-
-    def _feature_panel(self, panel: Panel, units: _rescaling.Units) -> Panel:
-        return _rescale_panel(self._drop_weight_column(panel), units)
-
-    def _drop_weight_column(self, panel: Panel) -> Panel:
-        """Panel without `weight_column`, which is not a feature; `ParameterError` if it is not a covariate."""
-        if self.weight_column is None:
-            return panel
-        if self.weight_column not in panel.covariates:
-            declared = format_list(list(panel.covariates)) or "none"
-            raise ParameterError(
-                f"`weight_column` must be the name of a declared covariate, got {self.weight_column!r}; declared: {declared}.",
-                hint=f"Pass columns={{'past': ['{self.weight_column}']}} to `fit`.",
-                parameter="weight_column",
-                value=self.weight_column,
-            )
-        return replace(panel, covariates=self._features(panel.covariates))
-
-    def _features(self, covariates: Mapping[str, Covariate]) -> dict[str, Covariate]:
-        """The covariates that are features: all but `weight_column`."""
-        return {name: covariate for name, covariate in covariates.items() if name != self.weight_column}
 
     def _drop_histories(self, learned: LearnedState) -> LearnedState:
         reason = "series seen in fit keep the scale they had there, and trees split at values of the training data"
@@ -460,14 +431,6 @@ class RegressionForecaster(Forecaster):
     @abstractmethod
     def _deserialize_regressor(self, stored: Mapping[str, Any], serializer: SkopsSerializer) -> Any:
         """Restore a regressor from the result of `_serialize_regressor`."""
-
-
-def _rescale_panel(panel: Panel, units: _rescaling.Units) -> Panel:
-    """The panel with covariates divided by their units, see `_rescaling`."""
-    if not units:
-        return panel
-    covariates, static = (_rescaling.apply_scales(values, units) for values in (panel.covariates, panel.static))
-    return replace(panel, covariates=covariates, static=static)
 
 
 def _to_list(categories: tuple[str, ...] | None) -> list[str] | None:

@@ -57,9 +57,7 @@ def feature_columns(model: RegressionForecaster, learned: LearnedState) -> tuple
         name: Covariate(np.empty(0), None if categories is None else tuple(categories))
         for name, categories in learned["categories"].items()
     }
-    future = {
-        name: covariate for name, covariate in covariates.items() if name in roles.future and name != model.weight_column
-    }
+    future = {name: covariate for name, covariate in covariates.items() if name in roles.future}
     static = {name: covariate for name, covariate in covariates.items() if name in roles.static}
     names = plan.design.names(future, static)
     features = np.arange(len(names))

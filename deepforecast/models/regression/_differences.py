@@ -18,7 +18,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, suppress_warnings
 from deepforecast.kernels import unit_roots
 from deepforecast.models.regression import _parameter_resolution, _rescaling
-from deepforecast.models.regression._samples import SampleBuilder
+from deepforecast.models.regression._samples import SampleBuilder, sample_weights
 
 if TYPE_CHECKING:
     from deepforecast.models.regression._base import RegressionForecaster
@@ -155,9 +155,11 @@ def _direct_errors(model: RegressionForecaster, panel: Panel, horizon: int, n_te
     """
     plan = _parameter_resolution.make_plan(model, panel, choose_differences(model, panel))
     _, scales = plan.target.fit(panel, model.name)
-    units = _rescaling.fit_scales({**model._drop_weight_column(panel).covariates, **panel.static})
-    sampling = SampleBuilder(plan, model._feature_panel(panel, units), scales, model.feature_dtype, model.accepts_missing)
-    sampling.weight = model._sample_weights(panel)
+    units = _rescaling.fit_scales({**panel.covariates, **panel.static})
+    sampling = SampleBuilder(
+        plan, _rescaling.rescale_panel(panel, units), scales, model.feature_dtype, model.accepts_missing
+    )
+    sampling.weight = sample_weights(panel, model.half_life)
     n_windows = min(MAX_WINDOWS, n_test // horizon)
     errors, groups = [], []
     for step in sorted({horizon // 2, horizon - 1}):

@@ -10,7 +10,7 @@ from deepforecast.core.state import State
 from deepforecast.core.state_updates import prepare_history
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.errors import CapabilityError
-from deepforecast.models.regression import _contributions, _series_state
+from deepforecast.models.regression import _contributions, _rescaling, _series_state
 from deepforecast.models.regression._plan import Plan
 from deepforecast.models.regression._samples import Sample, SampleBuilder
 
@@ -64,7 +64,7 @@ def _permutation_importance(
     groups = [np.array([index]) for index in range(len(panel))] if model.per_series else [np.arange(len(panel))]
     increases = []
     for group in groups:
-        group_panel = model._feature_panel(panel.take(group), learned["units"])
+        group_panel = _rescaling.rescale_panel(panel.take(group), learned["units"])
         scales = {name: values[group] for name, values in _series_state.select_scales(series_state).items()}
         sampling = SampleBuilder(plan, group_panel, scales, model.feature_dtype, model.accepts_missing, elapsed[group])
         if plan.design.series_id:  # the last column must have the indices of the series in fit, not in `panel`

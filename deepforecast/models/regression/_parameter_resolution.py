@@ -63,7 +63,7 @@ def _refuse_combinations(model: RegressionForecaster, panel: Panel) -> None:
             f"{type(model).__name__}(horizon=...).",
             parameter="horizon",
         )
-    if set(columns.past) - {model.weight_column} and model.default_horizon is None:
+    if columns.past and model.default_horizon is None:
         raise ParameterError(
             f"`horizon` must be set with past covariates ({format_list(columns.past)}), because {name} uses them with lags "
             "counted from the last observation.",
@@ -193,4 +193,4 @@ def _covariate_lags(model: RegressionForecaster, panel: Panel) -> dict[str, tupl
     """
     lags = lag_features(model.past_lags)
     n_further = 0 if model.strategy in ("direct", "direct_multioutput") else int(model.default_horizon or 1) - 1
-    return {name: shift_lags(lags, n_further) for name in panel.series.columns.past if name != model.weight_column}
+    return {name: shift_lags(lags, n_further) for name in panel.series.columns.past}

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from deepforecast.data.covariates import Covariate
+from deepforecast.data.panel import Panel
 
 MAX_VALUE = 1e30  # largest absolute values outside these limits are rescaled: their squares are not float32 numbers
 MIN_VALUE = 1e-30
@@ -28,6 +29,13 @@ def fit_scales(columns: Mapping[str, Covariate]) -> Units:
 def apply_scales(columns: Mapping[str, Covariate], units: Mapping[str, list[float]]) -> dict[str, Covariate]:
     """Columns minus their centre, divided by their unit."""
     return {name: _apply_scale(covariate, *units[name]) if name in units else covariate for name, covariate in columns.items()}
+
+
+def rescale_panel(panel: Panel, units: Units) -> Panel:
+    """The panel with covariates minus their centre, divided by their unit."""
+    if not units:
+        return panel
+    return replace(panel, covariates=apply_scales(panel.covariates, units), static=apply_scales(panel.static, units))
 
 
 def _fit_scale(covariate: Covariate) -> tuple[float, float]:

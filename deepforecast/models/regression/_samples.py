@@ -11,6 +11,7 @@ import numpy as np
 from deepforecast.data.features import parse_lag_feature
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
+from deepforecast.data.weights import refuse_zero_weights
 from deepforecast.errors import DataError
 from deepforecast.models.regression._design import exogenous_columns, feature_table, shift_covariates
 from deepforecast.models.regression._plan import Plan
@@ -164,33 +165,18 @@ class SampleBuilder:
         return self._plan.target.difference_and_scale(self._detrended, self._panel.indptr, self._scales, step)
 
 
-def sample_weights(panel: Panel, column: str | None, half_life: float | None) -> Floats | None:
-    """Weight of each row: the weight column times exponential decay with age; positive weights have mean 1.
+def sample_weights(panel: Panel, half_life: float | None) -> Floats | None:
+    """Weight of each row: that of the panel times exponential decay with age; positive weights have mean 1.
 
-    None if there is neither a column nor a half-life. `DataError` for missing, negative or only zero weights.
+    None if there is neither a weight nor a half-life. `DataError` if all weights are zero.
     """
-    row_weights = np.ones(len(panel.y))
-    if column is not None:
-        row_weights = panel.covariates[column].values.copy()
-        invalid = np.flatnonzero(~(row_weights >= 0))
-        if len(invalid):
-            raise DataError(
-                f"Column {column} (`weight_column`) must have a number of at least 0 in each row, got "
-                f"{row_weights[invalid[0]]:g} at {panel.format_timestamp(int(invalid[0]))} in series "
-                f"{panel.series.labels(panel.row_series[invalid[:1]])}.",
-                hint="Correct or drop such rows.",
-                series=panel.series.id_texts(panel.row_series[invalid[:1]]),
-            )
-        if not row_weights.any():
-            raise DataError(
-                f"Column {column} (`weight_column`) must be positive in at least one row, but is 0 in all rows of series "
-                f"{panel.series.labels(np.arange(len(panel)))}.",
-                hint="Set a positive weight in at least one row.",
-            )
+    if panel.weight is None and half_life is None:
+        return None
+    refuse_zero_weights(panel)
+    row_weights = np.ones(len(panel.y)) if panel.weight is None else panel.weight
     if half_life is not None:
         row_weights = row_weights * 0.5 ** (count_following(panel.indptr) / half_life)
-    # Libraries count minimum weights in rows.
-    return None if column is None and half_life is None else row_weights / row_weights[row_weights > 0].mean()
+    return np.asarray(row_weights / row_weights[row_weights > 0].mean())  # libraries count minimum weights in rows
 
 
 def zero_empty_columns(rows: Any) -> Any:

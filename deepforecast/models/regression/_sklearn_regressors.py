@@ -43,6 +43,7 @@ class RegressorSpec:
     accepts_missing: bool = False
     supports_multioutput: bool = True
     supports_quantiles: bool = False
+    accepts_weights: bool = True
     numerically_stable: bool = True
 
 
@@ -52,22 +53,29 @@ def fit_estimator(estimator: Any, rows: Any, target: Any, weight: Any) -> Any:
     `ParameterError` if its `fit` does not accept weights. Convergence warnings are suppressed.
     """
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.utils.validation import has_fit_parameter
 
     key, inner = "sample_weight", estimator
     if hasattr(estimator, "steps"):  # pipelines pass on parameters with the step's prefix
         name, inner = estimator.steps[-1]
         key = f"{name}__sample_weight"
-    if weight is not None and not has_fit_parameter(inner, "sample_weight"):
+    if weight is not None and not accepts_weights(estimator):
         raise ParameterError(
-            "`weight_column` and `half_life` require a regressor whose `fit` accepts `sample_weight`, which that of "
+            "Observation weights and `half_life` require a regressor whose `fit` accepts `sample_weight`, which that of "
             f"{type(inner).__name__} does not.",
-            hint="Set both to None, or use another regressor.",
-            parameter="weight_column",
+            hint="Set half_life=None and leave `weight` out of columns=, or use another regressor.",
+            parameter="half_life",
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the number of iterations is limited on purpose
         return estimator.fit(rows, target, **({} if weight is None else {key: weight}))
+
+
+def accepts_weights(estimator: Any) -> bool:
+    """Whether `fit` of an estimator, or of the last step of a pipeline, accepts sample weights."""
+    from sklearn.utils.validation import has_fit_parameter
+
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return hasattr(last, "fit") and bool(has_fit_parameter(last, "sample_weight"))
 
 
 def _standardized(
@@ -185,7 +193,7 @@ REGRESSORS: dict[RegressorName, RegressorSpec] = {
         _fit_boosting, **TREE_PROPERTIES, supports_multioutput=False, supports_quantiles=True
     ),
     "knn": RegressorSpec(
-        _standardized(_make_neighbors, _neighbors_arrays), NeighborsRegressor, numerically_stable=False
+        _standardized(_make_neighbors, _neighbors_arrays), NeighborsRegressor, accepts_weights=False, numerically_stable=False
     ),
     "svr": RegressorSpec(_standardized(_make_svr, _svr_arrays), SupportVectorRegressor, supports_multioutput=False),
     "mlp": RegressorSpec(_standardized(_make_mlp, _mlp_arrays), PerceptronRegressor, numerically_stable=False),

@@ -20,7 +20,7 @@ from deepforecast.models.regression._custom_estimator import FittedEstimator, Re
 from deepforecast.models.regression._options import attribute_to_options
 from deepforecast.models.regression._regressor_arrays import LinearRegressor
 from deepforecast.models.regression._samples import Sample
-from deepforecast.models.regression._sklearn_regressors import REGRESSORS, RegressorName
+from deepforecast.models.regression._sklearn_regressors import REGRESSORS, RegressorName, accepts_weights
 
 
 @register
@@ -132,8 +132,10 @@ class Regression(RegressionForecaster):
         capabilities, regressor = super()._narrow(declared), self.regressor
         is_stable = isinstance(regressor, str) and REGRESSORS[regressor].numerically_stable
         is_odd_function = is_stable and self.needs_encoding  # trees, the others, are not symmetric in the sign
+        uses_weights = REGRESSORS[regressor].accepts_weights if isinstance(regressor, str) else accepts_weights(regressor)
         return replace(
             capabilities,
+            weights=uses_weights,
             scale_equivariant=capabilities.scale_equivariant and is_stable,
             shift_equivariant=capabilities.shift_equivariant and is_stable,
             sign_equivariant=capabilities.sign_equivariant and is_odd_function,

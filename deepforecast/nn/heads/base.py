@@ -85,9 +85,13 @@ class Head(nn.Module, names.Head, ABC):
         """
 
     def mean_loss(self, raw: Tensor, target: Tensor, weight: Tensor, scaling: Scale) -> Tensor:
-        """Compute the weighted mean loss; `weight` (batch, horizon) is 0 where the target is missing."""
+        """Compute the weighted mean loss; `weight` (batch, horizon) is 0 where the target is missing.
+
+        It is 0 if all weights are.
+        """
         losses = self.loss(raw, target, scaling)
-        return (losses * weight).sum() / weight.sum().clamp(min=1.0)
+        # The least divisor is below any sum of positive weights.
+        return (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
     def mean(self, raw: Tensor, scale: Tensor | None = None) -> Tensor:
         """Return the mean (or point) in float64, (..., out_features) -> (...)."""

@@ -76,6 +76,12 @@ class PointHead(Head):
         if not bool(observed.any()):
             return 0 * raw.sum()
         losses: Tensor = self.loss_function(raw.squeeze(-1)[observed], target[observed])
+        if losses.ndim == 0 and bool((weight[observed] != 1).any()):
+            raise ParameterError(
+                "`loss` must return one number per time step if observations have weights, got a scalar.",
+                hint="Return the losses without reduction, or leave `weight` out of columns=.",
+                parameter="loss",
+            )
         return losses if losses.ndim == 0 else (losses * weight[observed]).sum() / weight[observed].sum()
 
     @property

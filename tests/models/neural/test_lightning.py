@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from deepforecast import LSTM, MLP, DLinear
-from deepforecast.errors import DataError, NotFittedError
+from deepforecast.errors import DataError, NotFittedError, ParameterError
 from deepforecast.training.options import schedule_factor
 from tests.training.runs import DROPOUT, FRAME, same
 
@@ -105,6 +105,47 @@ def test_a_scale_of_all_series_stays_that_of_the_fit() -> None:
     batch = next(iter(model.datamodule(FRAME.assign(y=FRAME.y * 100)).train))
     assert set(batch.loc.flatten().tolist()) == {loc}
     assert set(batch.scale.flatten().tolist()) == {scale}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [({"ema_decay": 0.9}, "Use the callback EMAWeightAveraging"), ({"time_limit": 5.0}, "max_time= of the Trainer"),
+     ({"trainer": {"devices": 1}}, "Use the arguments of your Trainer"),
+     ({"learning_rate": "find"}, "must be a number with a Trainer")],
+)  # fmt: skip
+def test_parameters_that_only_fit_can_use_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        DLinear(**SMALL, **parameters).lightning_module(FRAME)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_precision_that_networks_do_not_have_is_refused() -> None:
+    import pytorch_lightning as pl
+
+    model = DLinear(**SMALL)
+    module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
+    trainer = pl.Trainer(max_steps=1, precision="64-true", logger=False, enable_checkpointing=False, enable_progress_bar=False)
+    with pytest.raises(ParameterError, match="must be one of 32-true, bf16-mixed, 16-mixed, got 64-true"):
+        trainer.fit(module, datamodule=data)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_without_a_known_end_the_rate_is_constant_after_the_warmup() -> None:
+    import pytorch_lightning as pl
+
+    rates: list[float] = []
+
+    class Rates(pl.Callback):
+        def on_train_batch_end(self, trainer: pl.Trainer, *_: Any) -> None:
+            rates.append(trainer.optimizers[0].param_groups[0]["lr"])
+            trainer.should_stop = len(rates) == 30
+
+    model = DLinear(**SMALL, max_steps=10, warmup=0.2, learning_rate=0.01)
+    module, data = model.lightning_module(FRAME), model.datamodule(FRAME)
+    pl.Trainer(max_epochs=-1, logger=False, enable_checkpointing=False, enable_progress_bar=False, callbacks=[Rates()]).fit(
+        module, datamodule=data
+    )
+    assert rates == pytest.approx([0.005] + [0.01] * 29)
 
 
 def test_batches_before_there_is_a_network_are_refused_with_the_way_out() -> None:

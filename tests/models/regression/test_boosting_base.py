@@ -82,15 +82,15 @@ def test_gaps_are_forecast_through(boosted: Any) -> None:
 def test_a_row_of_weight_zero_counts_for_nothing(boosted: Any) -> None:
     history, future = sales(2, 60)
     history["counts"] = np.where(history.index % 5 == 0, 0.0, 1.0 + history.index % 3)
-    roles = {"future": ["promotion", "weather"], "past": ["counts"]}
+    roles = {"future": ["promotion", "weather"], "weight": "counts"}
     wild = history.assign(y=np.where(history["counts"] == 0, 1e4, history["y"]))
     found = [
-        small(boosted, weight_column="counts", **PLAIN).fit(one, columns=roles).predict(future=future)
+        small(boosted, **PLAIN).fit(one, columns=roles).predict(future=future)
         for one in (history, wild)
     ]
     pd.testing.assert_frame_equal(*found)
     other = history.assign(counts=1.0)
-    heavy = small(boosted, weight_column="counts", **PLAIN).fit(other, columns=roles).predict(future=future)
+    heavy = small(boosted, **PLAIN).fit(other, columns=roles).predict(future=future)
     assert not heavy.equals(found[0])
 
 

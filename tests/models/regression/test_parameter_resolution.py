@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import GradientBoosting, LinearModel, Regression
+from deepforecast import GradientBoosting, LinearModel
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DataError, DeepForecastError, ParameterError
@@ -130,11 +130,6 @@ REFUSED: list[tuple[Forecaster, dict[str, Any], str]] = [
     ),
     (LinearModel(horizon=2, future_lags=[0, 0]), {}, r"`future_lags` must be one or more distinct integers .*got \[0, 0\]"),
     (LinearModel(horizon=2, future_lags=[60]), {}, r"from -59 to 59 \(the longest series has 60 rows\), got \[60\]"),
-    (
-        Regression("ridge", horizon=2, weight_column="shops"),
-        PAST,
-        r"`weight_column` must be the name of a declared covariate, got 'shops'; declared: promotion",
-    ),
 ]
 
 

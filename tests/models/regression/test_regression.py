@@ -24,7 +24,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from deepforecast import Regression
 from deepforecast.core.encoding import SkopsSerializer
-from deepforecast.errors import DataWarning, ParameterError, ParameterTypeError, TrainingError
+from deepforecast.errors import CapabilityError, DataWarning, ParameterError, ParameterTypeError, TrainingError
 from deepforecast.models.regression._sklearn_regressors import REGRESSORS
 from tests.models.regression.promoted import PLAIN, PROMOTION, WEATHER, sales, walks
 
@@ -97,16 +97,16 @@ def test_quantiles_rise(name: str) -> None:
     assert (width > 0.5).all()
 
 
-@pytest.mark.parametrize("name", [name for name in REGRESSORS if name != "knn"])
+@pytest.mark.parametrize("name", [name for name, spec in REGRESSORS.items() if spec.accepts_weights])
 def test_a_row_of_weight_zero_counts_for_nothing(name: str) -> None:
     if name == "mlp" and not has_fit_parameter(MLPRegressor(), "sample_weight"):
         pytest.skip("before scikit-learn 1.7 it takes no weights")
     history, future = sales(2, 50)
     history["counts"] = np.where(history.index % 5 == 0, 0.0, 1.0 + history.index % 3)
     wild = history.assign(y=np.where(history["counts"] == 0, 1e4, history["y"]))
-    roles = {**ROLES, "past": ["counts"]}
+    roles = {**ROLES, "weight": "counts"}
     found = [
-        quick(name, weight_column="counts", **PLAIN).fit(one, columns=roles).predict(future=future) for one in (history, wild)
+        quick(name, **PLAIN).fit(one, columns=roles).predict(future=future) for one in (history, wild)
     ]
     pd.testing.assert_frame_equal(*found)
 
@@ -115,6 +115,12 @@ def test_weights_are_refused_where_a_regressor_takes_none() -> None:
     for regressor in ("knn", KNeighborsRegressor(), make_pipeline(StandardScaler(), KNeighborsRegressor())):
         with pytest.raises(ParameterError, match="KNeighborsRegressor does not"):
             Regression(regressor, horizon=2, half_life=10).fit(walks(1, 40))
+        model = Regression(regressor, horizon=2)
+        assert not model.capabilities.weights
+        with pytest.raises(CapabilityError, match=r"Regression cannot use observation weights \(column counts\)"):
+            model.fit(walks(1, 40).assign(counts=1.0), columns={"weight": "counts"})
+    for regressor in ("ridge", Ridge(), make_pipeline(StandardScaler(), Ridge())):
+        assert Regression(regressor).capabilities.weights
 
 
 def test_weights_reach_the_end_of_a_pipeline() -> None:

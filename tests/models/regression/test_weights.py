@@ -1,4 +1,4 @@
-"""A column of weights is no feature, whatever its role, and asks for nothing that only features need."""
+"""Observation weights of regressions: how much each row counts in training, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 
 from deepforecast import GradientBoosting, LightGBM, LinearModel, XGBoost
 from deepforecast.data.panel import Panel
-from deepforecast.errors import DataError, ParameterError
+from deepforecast.errors import DataError, DataWarning
 from deepforecast.models.regression import _samples
 from tests.models.regression.promoted import PLAIN, walks
 
-GIVEN: dict[str, Any] = {"season_length": 7, "weight_column": "counts"}
+GIVEN: dict[str, Any] = {"season_length": 7}
+COLUMNS = {"weight": "counts"}
 
 
 def weighted(rows: int = 60) -> pd.DataFrame:
@@ -22,55 +23,62 @@ def weighted(rows: int = 60) -> pd.DataFrame:
     return frame.assign(counts=1.0 + frame.index % 4)
 
 
-def test_known_ahead_or_not_it_gives_the_same() -> None:
+def test_a_weight_is_no_feature() -> None:
     frame = weighted()
-    past = LinearModel(horizon=3, **GIVEN).fit(frame, columns={"past": ["counts"]})
-    future = LinearModel(horizon=3, **GIVEN).fit(frame, columns={"future": ["counts"]})
-    ahead = future.future_frame().assign(counts=1.0)
-    pd.testing.assert_frame_equal(past.predict(), future.predict(future=ahead))
+    model = LinearModel(horizon=3, **GIVEN).fit(frame, columns=COLUMNS)
+    features = LinearModel(horizon=3, **GIVEN).fit(frame.drop(columns="counts")).importance()["feature"]
+    assert set(model.importance()["feature"]) == set(features)
     np.testing.assert_allclose(
-        future.explain(future=ahead).groupby(["unique_id", "ds"])["value"].sum(), past.predict()["LinearModel"], rtol=1e-10
+        model.explain().groupby(["unique_id", "ds"])["value"].sum(), model.predict()["LinearModel"], rtol=1e-10
     )
-    assert not future.importance()["feature"].str.contains("counts").any()
+    pd.testing.assert_frame_equal(model.importance(frame), model.importance(frame.drop(columns="counts")))
 
 
-def test_rows_around_a_step_leave_it_out_too() -> None:
+def test_a_recursive_model_with_weights_requires_no_horizon() -> None:
+    forecast = LinearModel(**GIVEN).fit(weighted(), columns=COLUMNS).predict(2)
+    assert len(forecast) == 4
+
+
+def test_weights_of_each_series_must_not_all_be_zero_with_per_series() -> None:
     frame = weighted()
-    early = frame.groupby("unique_id").head(55)
-    model = LinearModel(horizon=3, future_lags=[-1, 0], **GIVEN).fit(early, columns={"future": ["counts"]})
-    model.update(frame.groupby("unique_id").tail(5))
-    assert np.isfinite(model.predict(future=model.future_frame().assign(counts=1.0))["LinearModel"]).all()
+    frame["counts"] = np.where(frame["unique_id"] == "s1", 0.0, frame["counts"])
+    assert LinearModel(horizon=2, **GIVEN).fit(frame, columns=COLUMNS).predict()["LinearModel"].notna().all()
+    with pytest.raises(DataError, match=r"Column counts must have a positive weight .* series s1\."):
+        LinearModel(horizon=2, per_series=True, **GIVEN).fit(frame, columns=COLUMNS)
+    model = LinearModel(horizon=2, per_series=True, on_failure="fallback", **GIVEN)
+    with pytest.warns(DataWarning, match="s1"):
+        model.fit(frame, columns=COLUMNS)
+    assert model.failures_["unique_id"].tolist() == ["s1"]
+    later = frame.groupby("unique_id").tail(1)
+    model.update(later.assign(ds=later["ds"] + pd.Timedelta(days=1)))
+    assert model.predict()["LinearModel"].notna().all()
 
 
-def test_a_model_that_goes_step_by_step_needs_no_horizon_for_it() -> None:
-    found = LinearModel(**GIVEN).fit(weighted(), columns={"past": ["counts"]}).predict(2)
-    assert len(found) == 4
-
-
-def test_what_is_no_weight_is_refused() -> None:
+def test_series_fitted_in_predict_use_their_weights() -> None:
     frame = weighted()
-    with pytest.raises(ParameterError, match="`weight_column` must be the name of a declared covariate"):
-        LinearModel(horizon=2, season_length=7, weight_column="else").fit(frame, columns={"past": ["counts"]})
-    for wrong in (-1.0, np.nan):
-        bad = frame.assign(counts=frame["counts"].where(frame.index != 7, wrong))
-        with pytest.raises(DataError, match=r"counts.*s0|missing"):
-            LinearModel(horizon=2, **GIVEN).fit(bad, columns={"past": ["counts"]})
-    with pytest.raises(DataError, match=r"Column counts .* is 0 in all rows of series s0.*Set a positive weight"):
-        LinearModel(horizon=2, **GIVEN).fit(frame.assign(counts=0.0), columns={"past": ["counts"]})
+    model = LinearModel(horizon=2, per_series=True, **GIVEN).fit(frame, columns=COLUMNS)
+    renamed = frame.assign(unique_id=frame["unique_id"] + "x")
+    with pytest.warns(DataWarning, match="are fitted now"):
+        forecast = model.predict(frame=renamed)
+    np.testing.assert_array_equal(forecast["LinearModel"], model.predict()["LinearModel"])
 
 
 def test_half_life_halves_what_a_row_counts() -> None:
     panel = Panel.from_frame(walks(2, 9))
-    found = _samples.sample_weights(panel, None, 4.0)
+    found = _samples.sample_weights(panel, 4.0)
     assert found is not None
     np.testing.assert_allclose(found[[8, 4, 0, 17, 13, 9]] / found[8], [1, 0.5, 0.25] * 2)
     assert found.mean() == pytest.approx(1)
-    assert _samples.sample_weights(panel, None, None) is None
+    assert _samples.sample_weights(panel, None) is None
 
 
 def test_a_column_and_a_half_life_multiply() -> None:
-    panel = Panel.from_frame(weighted(9), columns={"past": ["counts"]})
-    both, column, life = (_samples.sample_weights(panel, *one) for one in (("counts", 2.0), ("counts", None), (None, 2.0)))
+    panel = Panel.from_frame(weighted(9), columns=COLUMNS)
+    unweighted = Panel.from_frame(weighted(9).drop(columns="counts"))
+    both, column = (_samples.sample_weights(panel, half_life) for half_life in (2.0, None))
+    life = _samples.sample_weights(unweighted, 2.0)
+    assert column is not None
+    assert life is not None
     np.testing.assert_allclose(both, column * life / (column * life).mean())
 
 
@@ -87,11 +95,8 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
     frame = weighted()
     frame["counts"] = np.where(frame.index % 5 == 0, 0.0, frame["counts"])
     wild = frame.assign(y=np.where(frame["counts"] == 0, 1e4, frame["y"]))
-    columns = {"past": ["counts"]}
     given = {**PLAIN, "calendar": ["day_of_week"]}
-    found = [
-        LinearModel(horizon=3, weight_column="counts", **given).fit(one, columns=columns).predict() for one in (frame, wild)
-    ]
+    found = [LinearModel(horizon=3, **given).fit(one, columns=COLUMNS).predict() for one in (frame, wild)]
     pd.testing.assert_frame_equal(*found)
 
 
@@ -103,8 +108,8 @@ def test_a_row_of_weight_zero_counts_for_nothing() -> None:
 def test_weights_count_beside_each_other_whatever_their_unit(model: Any, unit: float) -> None:
     if model.package is not None:
         pytest.importorskip(model.package, reason="the package is not installed")
-    model, frame = model.clone(weight_column="counts"), weighted()
-    found = model.clone().fit(frame, columns={"past": ["counts"]}).predict()
-    model.fit(frame.assign(counts=frame["counts"] * unit), columns={"past": ["counts"]})
+    model, frame = model.clone(), weighted()
+    found = model.clone().fit(frame, columns=COLUMNS).predict()
+    model.fit(frame.assign(counts=frame["counts"] * unit), columns=COLUMNS)
     np.testing.assert_allclose(model.predict()[model.name], found[model.name], rtol=1e-4)
     assert len(np.unique(model.predict()[model.name])) > 2
