@@ -504,7 +504,7 @@ class NeuralForecaster(Forecaster):
             )
         if self.intervals == "uncalibrated" and not head_facts(self.head).has_distribution:
             raise ParameterError(
-                f"{self.name}: intervals='uncalibrated' requires a head with a distribution, got head={format_value(self.head)}.",
+                f"{self.name}: intervals='uncalibrated' requires a head with a distribution, got head={self.head!r}.",
                 hint="Omit `intervals`, or set intervals='conformal' or head='quantiles'.",
                 parameter="intervals",
                 value=self.intervals,

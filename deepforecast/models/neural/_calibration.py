@@ -41,7 +41,7 @@ from deepforecast.core.threads import limit_threads
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
-from deepforecast.errors import TrainingWarning, warn
+from deepforecast.errors import TrainingWarning, format_list, warn
 from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
 from deepforecast.nn.batch import Inputs
 from deepforecast.nn.body import AutoregressiveBody
@@ -205,10 +205,8 @@ def why_not_calibrated(
     horizon = network.sizes.horizon
     lowest, highest = network.head.probability_range
     if not _has_both_sides(factor_probabilities(network)):
-        return (
-            "`quantiles` must include levels up to 0.4 and from 0.6 on, got levels from "
-            f"{lowest:g} to {highest:g}. Pass more levels"
-        )
+        levels = f"{lowest:g} to {highest:g}" if model.quantiles is None else format_list(model.quantiles)
+        return f"quantile levels must reach from 0.4 or below to 0.6 or above, got {levels}. Pass more levels"
     if max_steps < 2:
         return f"`max_steps` must be at least 2, one for each part of the training, got {max_steps}. Set max_steps=2"
     if not tail.any():
