@@ -204,7 +204,8 @@ def why_not_calibrated(
     """
     horizon = network.sizes.horizon
     lowest, highest = network.head.probability_range
-    if not _has_both_sides(factor_probabilities(network)):
+    probabilities = factor_probabilities(network)
+    if not ((probabilities < 0.5).any() and (probabilities > 0.5).any()):
         levels = f"{lowest:g} to {highest:g}" if model.quantiles is None else format_list(model.quantiles)
         return f"quantile levels must reach from 0.4 or below to 0.6 or above, got {levels}. Pass more levels"
     if max_steps < 2:
@@ -229,10 +230,6 @@ def factor_probabilities(network: ForecastNetwork) -> Floats:
     return np.array([level for level in PROBABILITIES if lowest <= level <= highest])
 
 
-def _has_both_sides(probabilities: Floats) -> bool:
-    return bool((probabilities < 0.5).any() and (probabilities > 0.5).any())
-
-
 def continued(previous: LearnedState, panel: Panel) -> dict[str, Any]:
     """The entries "calibration" and "not_calibrated" of `previous`, whose network was trained on `panel`, too.
 
@@ -253,15 +250,15 @@ def spread_windows(first: Ints, last: Ints, step: int, max_windows: int, seed: i
     series = np.repeat(np.arange(len(counts)), counts)
     number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
     cutoff = last[series] - step * number
-    chosen = sample_numbers(len(series), max_windows, seed)
-    return series[chosen], cutoff[chosen]
+    if len(series) > max_windows:
+        chosen = sample_numbers(len(series), max_windows, seed)
+        series, cutoff = series[chosen], cutoff[chosen]
+    return series, cutoff
 
 
 def sample_numbers(count: int, max_count: int, seed: int) -> Ints:
-    """The numbers below `count`, or a random part of them, in increasing order."""
-    if count <= max_count:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(seed).choice(count, max_count, replace=False))
+    """A random part of the numbers below `count`, in increasing order; all if they are not more than `max_count`."""
+    return np.arange(count) if count <= max_count else np.sort(np.random.default_rng(seed).choice(count, max_count, replace=False))
 
 
 @torch_defaults()
@@ -327,11 +324,6 @@ def estimate_factors(
     return make_monotone(probabilities, factors)
 
 
-def shrinkage_weight(n_windows: float) -> float:
-    """Weight of factors from this number of independent windows."""
-    return n_windows / (n_windows + SHRINKAGE)
-
-
 def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
     """Isotonic regression of the logarithms: factors that do not decrease with the distance from the median."""
     below = int(np.searchsorted(probabilities, 0.5))
@@ -359,23 +351,25 @@ def calibrates(model: NeuralForecaster) -> bool:
 
 def calibrate(
     model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, panel: Panel, tail: Ints
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """The entry "calibration" of the state, from the last `tail` time steps of each series (series,) of the panel.
 
-    The network was not trained on these steps. None if all windows are constant, so that all their quantiles are equal.
+    The network was not trained on these steps. The entry is "not_calibrated" if the values before all of them are constant,
+    so that all quantiles are equal.
     """
     probabilities, horizon = factor_probabilities(network), arrays.horizon
     last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
-    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), window_limit(network), model.seed)
+    max_windows = MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
+    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), max_windows, model.seed)
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
     if np.isnan(actual).all():
-        return None
+        return {"not_calibrated": "the values before the held-out ones are constant. Pass series that vary"}
     n_observed = observed_in_tail(panel, tail)
     n_observed = n_observed[n_observed > 0]
     # Whole horizons, or a part of one.
     n_windows = float(np.where(n_observed < horizon, n_observed / min(horizon, tail.max()), n_observed // horizon).mean())
     ones = np.ones(len(probabilities))
-    factors = estimate_factors(probabilities, quantiles, actual, shrinkage_weight(n_windows), ones, model.head)
+    factors = estimate_factors(probabilities, quantiles, actual, n_windows / (n_windows + SHRINKAGE), ones, model.head)
     # Indices of the probabilities at both ends of a central interval.
     pairs = [pair for pair in combinations(range(len(probabilities)), 2) if abs(probabilities[[*pair]].sum() - 1) < 1e-9]
     levels = np.array([round(float(100 * (probabilities[high] - probabilities[low])), 6) for low, high in pairs])
@@ -384,7 +378,7 @@ def calibrate(
         full_factors = estimate_factors(probabilities, quantiles, actual, 1.0, ones, model.head)
         factors = np.maximum(factors, full_factors)
     moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
-    return {
+    calibration = {
         "probabilities": probabilities,
         "factors": factors,
         "levels": levels,
@@ -393,11 +387,7 @@ def calibrate(
         "windows": n_windows,
         "end": int(panel.series.last.max()),
     }
-
-
-def window_limit(network: ForecastNetwork) -> int:
-    """Largest number of windows to forecast."""
-    return MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
+    return {"calibration": calibration}
 
 
 def _coverage(quantiles: Floats, actual: Floats, low: int, high: int) -> float:

@@ -17,11 +17,11 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural._calibration import (
     MAX_PATH_WINDOWS,
+    SHRINKAGE,
     QuantileFactors,
     estimate_factors,
     observed_in_tail,
     sample_numbers,
-    shrinkage_weight,
 )
 from deepforecast.models.neural._fitted_values import Windows, forecast_rows, observed_windows, state_at_cutoffs
 from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING
@@ -65,7 +65,7 @@ def recent_factors(
         quantiles, actual = _forecast_windows(model, learned, panel, windows, [*probabilities, 0.5])
         for number in series:
             mine = windows.series == number
-            weight = shrinkage_weight(float(n_windows[number]))
+            weight = float(n_windows[number] / (n_windows[number] + SHRINKAGE))
             factors[number] = estimate_factors(
                 probabilities, quantiles[mine], actual[mine], weight, factors_of_fit.factors, model.head
             )

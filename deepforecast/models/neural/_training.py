@@ -56,13 +56,15 @@ def train_network(
         reason = _calibration.why_not_calibrated(model, learned.shared["network"], panel, tail, options.max_steps)
         if reason:
             tail, entries = np.zeros_like(tail), {"not_calibrated": reason}
-    if not tail.any():
-        record = _run(model, panel, learned, monitor, sampler, options, validation)
-    elif validation is not None:
-        record = _run(model, panel, learned, monitor, sampler, options, validation)
-        entries = _calibrate(model, panel, learned, _without_tail(model, panel, sampler, tail), tail)
+    is_scaled_by_series = model.scaler_scope != "window" and tail.any()
+    tail_sampler = _scaled_without_tail(model, panel, sampler, tail) if is_scaled_by_series else sampler
+    if validation is None and tail.any():
+        record, entries = _train_twice(model, panel, learned, monitor, sampler, tail_sampler, options, tail)
     else:
-        record, entries = _train_twice(model, panel, learned, monitor, sampler, options, tail)
+        record = _run(model, panel, learned, monitor, sampler, options, validation)
+        if tail.any():
+            network = learned.shared["network"]
+            entries = _calibration.calibrate(model, network, tail_sampler.windows, tail_sampler.rows, panel, tail)
     windows_per_step = options.batch_size * options.accumulate_grad_batches
     n_epochs = record.best_step * windows_per_step / len(sampler.window_index)
     return {"training_record": _record_arrays(record, n_epochs), **entries}
@@ -70,22 +72,23 @@ def train_network(
 
 def _train_twice(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler,
-    options: TrainingOptions, tail: Ints,
+    tail_sampler: WindowSampler, options: TrainingOptions, tail: Ints,
 ) -> tuple[TrainingRecord, dict[str, Any]]:
     """Train without the tail of each series, calibrate on it, and train on all windows.
 
-    Returns the record of both parts and the entries of the calibration.
+    `tail_sampler` has scales without the tail. Returns the record of both parts and the entry of the calibration.
     """
     columns, n_steps = _series_state.window_columns(learned), options.max_steps // 2
     time_limit = None if options.time_limit is None else options.time_limit / 2
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
-    first_sampler = replace(_without_tail(model, panel, sampler, tail), window_index=window_index)
+    first_sampler = replace(tail_sampler, window_index=window_index)
     first_options = _phase(options, "held_out", max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
     first = _run(model, panel, learned, monitor, first_sampler, first_options)
-    entries = _calibrate(model, panel, learned, first_sampler, tail)
+    network = learned.shared["network"]
+    entries = _calibration.calibrate(model, network, first_sampler.windows, first_sampler.rows, panel, tail)
     if first.stop_reason in STOPPED:
         return first, entries
-    learned.shared["network"].cpu()  # where a checkpoint of the second part is restored
+    network.cpu()  # where a checkpoint of the second part is restored
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
@@ -96,24 +99,13 @@ def _train_twice(
     return join_records(first, second), entries
 
 
-def _without_tail(model: NeuralForecaster, panel: Panel, sampler: WindowSampler, tail: Ints) -> WindowSampler:
+def _scaled_without_tail(
+    model: NeuralForecaster, panel: Panel, sampler: WindowSampler, tail: Ints
+) -> WindowSampler:
     """The sampler with location and scale of the series estimated from the rows before the tail."""
-    if model.scaler_scope == "window":
-        return sampler
     loc, scale = _series_state.series_scales(panel.between(np.zeros_like(tail), panel.lengths - tail), model)
     rows = replace(sampler.rows, loc=loc[:, None], scale=scale[:, None])
     return replace(sampler, rows=rows, windows=WindowStore.from_arrays(rows))
-
-
-def _calibrate(
-    model: NeuralForecaster, panel: Panel, learned: LearnedState, sampler: WindowSampler, tail: Ints
-) -> dict[str, Any]:
-    """The entry "calibration" from the windows of the tail, or "not_calibrated"."""
-    network = learned.shared["network"]
-    calibration = _calibration.calibrate(model, network, sampler.windows, sampler.rows, panel, tail)
-    if calibration is None:
-        return {"not_calibrated": "the values before the held-out ones are constant. Pass series that vary"}
-    return {"calibration": calibration}
 
 
 def _phase(options: TrainingOptions, name: str, **changes: Any) -> TrainingOptions:

@@ -343,12 +343,12 @@ def test_a_fine_tuned_network_has_the_factors_and_no_coverage(noisy: pd.DataFram
 def test_conformal_intervals_have_no_calibration_by_held_out_values(noisy: pd.DataFrame) -> None:
     model = MLP(**SMALL, alias="m", intervals="conformal").fit(noisy[:120])
     assert not len(model.calibration_)
-    with pytest.raises(CapabilityError, match="cannot predict quantiles from arrays, as its intervals are conformal. Use predict"):
+    with pytest.raises(CapabilityError, match=r"as its intervals are conformal\. Use predict"):
         model.predictor([0.1])
 
 
 def test_uncalibrated_intervals_need_a_learned_distribution(noisy: pd.DataFrame) -> None:
-    with pytest.raises(ParameterError, match="intervals='uncalibrated' requires a head with a distribution, got head='point'. Omit"):
+    with pytest.raises(ParameterError, match=r"requires a head with a distribution, got head='point'\. Omit"):
         MLP(**SMALL, head="point", intervals="uncalibrated").fit(noisy)
     with pytest.raises(ParameterError, match="`intervals` must be 'conformal' or None, got 'uncalibrated'"):
         NeuralProphet(horizon=H, intervals="uncalibrated")  # type: ignore[arg-type]
