@@ -190,6 +190,8 @@ def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None
 
 def observed_in_tail(panel: Panel, tail: Ints) -> Ints:
     """Number of observed values among the last `tail` time steps of each series, (series,)."""
+    if not tail.any():
+        return np.zeros_like(tail)
     n_observed = np.concatenate([[0], np.cumsum(~np.isnan(panel.y))])  # before each row
     stop = panel.indptr[1:]
     return np.asarray(n_observed[stop] - n_observed[stop - tail])

@@ -13,7 +13,7 @@ import pytest
 from deepforecast import MLP, NeuralProphet, Seq2Seq, load
 from deepforecast.data.panel import Panel
 from deepforecast.datasets import generate
-from deepforecast.errors import CapabilityError, ParameterError, TrainingWarning
+from deepforecast.errors import CapabilityError, ModelFileError, ParameterError, TrainingWarning
 from deepforecast.models.neural import _calibration, _recalibration
 from deepforecast.models.neural._calibration import (
     estimate_factors,
@@ -318,6 +318,14 @@ def test_intervals_that_cannot_be_calibrated_are_told(name: str, noisy: pd.DataF
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             one.predict()
+
+
+def test_a_reason_in_a_file_is_text(noisy: pd.DataFrame, tmp_path: Path) -> None:
+    model = MLP(**{**SMALL, "max_steps": 1}).fit(noisy[:60])
+    model.state_ = _without(model, {**model.state_.learned.shared, "not_calibrated": 3})
+    model.save(tmp_path / "m.dfc")
+    with pytest.raises(ModelFileError, match="'not_calibrated' of the network must be a string, got 3"):
+        load(tmp_path / "m.dfc")
 
 
 @pytest.mark.filterwarnings("ignore:.*forecasts through missing values")
