@@ -387,6 +387,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def update(self, frame: Frame) -> Self:
         """Append new observations to the fitted series; parameters are not estimated again.
 
+        Prediction intervals of networks keep the calibration of the fit; `predict(frame=...)` with the whole histories
+        calibrates them on recent values.
+
         Parameters
         ----------
         frame : DataFrame
@@ -418,6 +421,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     def fine_tune(self, frame: Frame, *, static: Frame | None = None, **options: Any) -> Self:
         """Continue training from the learned parameters on new histories; models in closed form are fitted again.
+
+        A network keeps the calibration of its prediction intervals; its coverage in `calibration_` becomes NaN, as it was
+        that of the network before.
 
         Parameters
         ----------

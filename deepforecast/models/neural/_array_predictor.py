@@ -35,8 +35,9 @@ class PredictorOutput(NamedTuple):
 class Predictor:
     """A fitted network as a function from arrays to arrays.
 
-    Created by `model.predictor()`. Its forecasts equal those of `predict`. Later changes of the
-    model do not affect it, and several threads can call it at once.
+    Created by `model.predictor()`. Its point forecasts equal those of `predict(frame=...)`. Its
+    quantiles have the calibration factors of the fit, those of `predict(frame=...)` also depend on
+    recent values. Later changes of the model do not affect it, and several threads can call it at once.
 
     Attributes
     ----------
@@ -66,14 +67,13 @@ class Predictor:
         """Create a predictor from a fitted model.
 
         The predictor has copies of the model and of the network, which later calls of `fit` do not
-        change. Raises `CapabilityError` for quantiles of calibrated intervals.
+        change. Raises `CapabilityError` for quantiles of conformal intervals.
         """
         state = model.fitted_state()
         levels = tuple(validate_quantiles(quantiles)) if len(quantiles) else ()
         if levels and state.calibration is not None:
             raise CapabilityError(
-                f"{model.name} cannot predict quantiles from arrays, as its intervals are "
-                "calibrated.",
+                f"{model.name} cannot predict quantiles from arrays, as its intervals are conformal.",
                 hint="Use predict(level=...)."
             )
         network = deepcopy(state.learned.shared["network"]).requires_grad_(False)

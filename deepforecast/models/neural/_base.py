@@ -28,7 +28,17 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
-from deepforecast.nn.names import HEAD_FACTS, LOCATION_HEADS, LOSS_FACTS, SCALER_FACTS, Head, HeadName, LossName, Scaler
+from deepforecast.nn.names import (
+    HEAD_FACTS,
+    LOCATION_HEADS,
+    LOSS_FACTS,
+    SCALER_FACTS,
+    Head,
+    HeadName,
+    LossName,
+    Scaler,
+    head_facts,
+)
 from deepforecast.training.options import check_trainer
 
 if TYPE_CHECKING:
@@ -234,12 +244,16 @@ class NeuralForecaster(Forecaster):
 
         Columns: `level` (the nominal coverage in percent), coverage `uncalibrated` (by the network
         alone) and `calibrated`, both in percent, and `n_windows`, the mean number of horizons
-        held out per series. There are no rows if the intervals are not calibrated.
+        observed in the held-out part of a series. After `fine_tune`, which changes the network but
+        keeps its calibration, the coverage is unknown (NaN). There are no rows if the intervals are
+        not calibrated on held-out observations (`intervals="conformal"` or "uncalibrated", series
+        too short).
         """
         state = self.fitted_state()
         from deepforecast.models.neural import _calibration
 
-        return frames.build(state.series.library, _calibration.calibration_columns(state.learned.shared.get("calibration")))
+        calibration = None if self.calibrates else state.learned.shared.get("calibration")
+        return frames.build(state.series.library, _calibration.calibration_columns(calibration))
 
     @property
     def stop_reason_(self) -> str:
@@ -251,10 +265,11 @@ class NeuralForecaster(Forecaster):
 
         The cutoffs of a series are `horizon` time steps apart, the first one after `input_size`
         time steps (after one, in series shorter than `input_size` + `horizon`). So the first time
-        step after a cutoff is forecast 1 step ahead, and the last one `horizon` steps ahead; no
-        value at or after it is used. Each forecast is the point forecast of `predict` for the time
-        steps up to the cutoff; an autoregressive network continues from its point forecasts
-        instead of sample paths, which is one pass.
+        step after a cutoff is forecast 1 step ahead, and the last one `horizon` steps ahead. An
+        autoregressive network continues from its point forecasts instead of sample paths, which is
+        one pass; other forecasts are the point forecasts of `predict` for the time steps up to the
+        cutoff. No value after the cutoff is used, except by missing="interpolate", which fills
+        missing values before it from the next observation.
 
         Parameters
         ----------
@@ -343,7 +358,8 @@ class NeuralForecaster(Forecaster):
         """Create a function from arrays to arrays that forecasts with the current fit.
 
         It has less overhead per call than `predict` and is not changed by later calls of `fit` or
-        `update`.
+        `update`. Point forecasts equal those of `predict(frame=...)`. Quantiles are calibrated by
+        the factors of the fit, those of `predict(frame=...)` also by recent values.
 
         Parameters
         ----------
@@ -398,7 +414,8 @@ class NeuralForecaster(Forecaster):
         """Export the network to an ONNX file, for inference without Python.
 
         Inputs and outputs are in the units of the data; the metadata entry "deepforecast" of the
-        file describes them as JSON. Requires the extra onnx.
+        file describes them as JSON. Quantiles are calibrated by the factors of the fit. Requires the
+        extra onnx.
 
         Parameters
         ----------
@@ -454,11 +471,17 @@ class NeuralForecaster(Forecaster):
         _series_state.warn_constant_covariates(self.name, state, future)
 
     def _warn_about_intervals(self, state: State) -> None:
-        """Warn if intervals could not be calibrated, or covered far too few values of the tail."""
+        """Warn if intervals could not be calibrated, or covered far too few values of the tail.
+
+        Not if all series have recent values, which calibrate them in place of the tail.
+        """
         from deepforecast.models.neural import _calibration
 
         if _calibration.calibrates(self):
-            _calibration.warn_of_coverage(self, state.learned)
+            from deepforecast.models.neural._recalibration import has_recent_factors
+
+            if not has_recent_factors(state.learned):
+                _calibration.warn_of_intervals(self, state.learned)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time
@@ -481,7 +504,15 @@ class NeuralForecaster(Forecaster):
                 parameter="scaler_scope",
                 value=self.scaler_scope,
             )
-        learned = replace(_fit.fit_network(self, panel, monitor), history=panel)  # for `fitted_values`
+        if self.intervals == "uncalibrated" and not head_facts(self.head).has_distribution:
+            raise ParameterError(
+                f"{self.name}: intervals='uncalibrated' requires a head with a distribution, got head={self.head!r}.",
+                hint="Omit `intervals`, or set intervals='conformal' or head='quantiles'.",
+                parameter="intervals",
+                value=self.intervals,
+            )
+        # The history is for `fitted_values`, and for recent values in `predict(frame=...)`.
+        learned = replace(_fit.fit_network(self, panel, monitor), history=panel)
         # Models of an inner cross-validation draw no sample paths.
         if isinstance(monitor, _fit.UserTraining) or not monitor.is_outermost:
             return learned
@@ -513,13 +544,7 @@ class NeuralForecaster(Forecaster):
         """The state after the observations of `panel`; the network does not change."""
         if not from_start:
             return replace(learned, by_series=_series_state.advance(learned, panel))
-        by_series = _series_state.from_history(self, learned, panel)
-        learned = replace(learned, by_series=by_series, history=panel)
-        if "calibration" not in learned.shared:
-            return learned
-        from deepforecast.models.neural import _calibration
-
-        return replace(learned, shared={**learned.shared, "calibration": _calibration.recalibrate(self, learned, panel)})
+        return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict

@@ -6,21 +6,26 @@ The factor of quantile q is the max(q, 1 - q) quantile of
     (y - median) / (quantile_q - median)
 
 over the steps of all windows, limited to LIMITS and shrunk to the factor known before by n / (n + 30) - unless 80 %
-intervals cover less than 50 % of the held-out values; then they are widened in full - where n is
-the number of horizons that the tail of a series has: windows that overlap are not independent, and neither are those of
-different series at the same time (on M1 monthly, whose tail is one horizon of 578 series, factors that count each
-series worsen the interval score). Calibrated quantiles are
+intervals cover less than 50 % of the held-out values; then they are widened in full - where n is the number of horizons
+observed in the tail of a series: windows that overlap are not independent, and neither are those of different series at
+the same time (on M1 monthly, whose tail is one horizon of 578 series, factors that count each series worsen the interval
+score). Calibrated quantiles are
 
     Q'(u) = median + f(u) (Q(u) - median).
 
 Factors do not decrease with the distance from the median (isotonic regression), so calibrated quantiles cannot cross.
 For positive distributions all values are logarithms, so that their quantiles stay positive.
+
+The network that forecasts the tail has seen it neither in training nor in the scales of the target (`scaler_scope`). The
+standardization of covariates and the ratio of scaler="level", a few numbers for all series, are estimated from all rows.
+Factors of recent values, after the training data, are in `_recalibration`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from math import inf
 from typing import TYPE_CHECKING, Any, cast
@@ -33,12 +38,10 @@ from torch import Tensor
 from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_threads
-from deepforecast.data import windows
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
-from deepforecast.errors import TrainingWarning, warn
-from deepforecast.models.neural import _series_state
+from deepforecast.errors import TrainingWarning, format_list, warn
 from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
 from deepforecast.nn.batch import Inputs
 from deepforecast.nn.body import AutoregressiveBody
@@ -60,8 +63,6 @@ if TYPE_CHECKING:
 PROBABILITIES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 TAIL_SHARE = 0.1  # of the time steps of a series
 LIMITS = (0.25, 4.0)
-RECENT_HORIZONS = 90  # horizons before the end of a history from which `predict(frame=...)` recomputes the factors
-MIN_RECENT_WINDOWS = 10  # fewer would hardly change the factors
 SHRINKAGE = 30.0  # number of independent windows at which factors count half
 MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail are widened, with a warning
 MAX_WINDOWS = 512
@@ -71,20 +72,27 @@ BATCH_SIZE = 256  # windows
 
 @dataclass(frozen=True)
 class QuantileFactors:
-    """Factors of the distances from the median at increasing `probabilities`, without 0.5."""
+    """Factors of the distances from the median at increasing `probabilities`, without 0.5.
+
+    `factors` are (levels,) for all series, or (series, levels).
+    """
 
     probabilities: Floats
     factors: Floats
 
     def at(self, probabilities: Sequence[float]) -> Floats:
-        """Factors at any probabilities, interpolated linearly and constant in the tails; those next to the median are
-        constant up to it.
+        """Factors at any probabilities, (probabilities,) or (series, probabilities), interpolated linearly and constant
+        in the tails; those next to the median are constant up to it.
         """
         requested = np.asarray(probabilities, dtype=np.float64)
         is_below = self.probabilities < 0.5
-        lower = np.interp(requested, self.probabilities[is_below], self.factors[is_below])
-        upper = np.interp(requested, self.probabilities[~is_below], self.factors[~is_below])
-        return np.asarray(np.where(requested < 0.5, lower, upper))
+
+        def interpolate(factors: Floats) -> Floats:
+            lower = np.interp(requested, self.probabilities[is_below], factors[is_below])
+            upper = np.interp(requested, self.probabilities[~is_below], factors[~is_below])
+            return np.where(requested < 0.5, lower, upper)
+
+        return np.apply_along_axis(interpolate, -1, self.factors)
 
 
 def quantile_factors(learned: LearnedState) -> QuantileFactors | None:
@@ -95,12 +103,20 @@ def quantile_factors(learned: LearnedState) -> QuantileFactors | None:
 
 @dataclass(frozen=True)
 class CalibratedForecast(Forecast):
-    """A forecast whose quantiles are moved away from or towards the median; its points do not change."""
+    """A forecast whose quantiles are moved away from or towards the median; its points do not change.
+
+    `compute_factors` is called when quantiles are requested.
+    """
 
     forecast: Forecast
-    calibration: QuantileFactors
+    compute_factors: Callable[[], QuantileFactors]
     head: str | Head
     bounds: tuple[float, float] = (-inf, inf)
+
+    @cached_property
+    def calibration(self) -> QuantileFactors:
+        """The factors."""
+        return self.compute_factors()
 
     @property
     def mean(self) -> Floats:  # type: ignore[override]
@@ -116,8 +132,8 @@ class CalibratedForecast(Forecast):
         if list(probabilities) == [0.5]:
             return self.forecast.quantiles(probabilities)
         values = self.forecast.quantiles([*probabilities, 0.5])
-        moved = move(values[..., -1:], values[..., :-1], self.calibration.at(probabilities), self.head)
-        return np.clip(moved, *self.bounds)
+        factors = self.calibration.at(probabilities)[..., None, :]  # (series or none, 1, probabilities)
+        return np.clip(move(values[..., -1:], values[..., :-1], factors, self.head), *self.bounds)
 
     def move_paths(self, paths: Floats) -> Floats:
         """Sample paths (series, samples, steps), each value moved by the factor at its own probability.
@@ -125,7 +141,8 @@ class CalibratedForecast(Forecast):
         The probability is that of the value between the quantiles with factors, so equal values stay equal, and the
         order of the paths at a step is the same.
         """
-        levels, factors = self.calibration.probabilities, self.calibration.factors
+        levels = self.calibration.probabilities
+        factors = np.moveaxis(self.calibration.factors, -1, 0)[..., None, None]  # (levels, series or none, 1, 1)
         values = np.moveaxis(self.forecast.quantiles([*levels, 0.5]), -1, 0)[:, :, None]  # (levels, series, 1, steps)
         median, below = values[-1], int(np.searchsorted(levels, 0.5))
         lower = _factors_at(median - paths, median - values[:below][::-1], factors[:below][::-1])
@@ -152,7 +169,7 @@ def move(median: Floats, values: Floats, factors: Floats, head: str | Head) -> F
 def _factors_at(distance: Floats, distances: Floats, factors: Floats) -> Floats:
     """Factors of values at a distance from the median, between those of quantiles (levels, ...) at increasing distances."""
     interpolated = np.full(distance.shape, factors[0])
-    for inner, outer, change in zip(distances[:-1], distances[1:], np.diff(factors), strict=True):
+    for inner, outer, change in zip(distances[:-1], distances[1:], np.diff(factors, axis=0), strict=True):
         gap = outer - inner
         share = np.where(gap > 0, (distance - inner) / np.where(gap > 0, gap, 1.0), distance >= outer)
         interpolated += change * np.clip(share, 0.0, 1.0)
@@ -162,7 +179,8 @@ def _factors_at(distance: Floats, distances: Floats, factors: Floats) -> Floats:
 def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None) -> Ints:
     """Number of last time steps of each series (series,) to calibrate on: a tenth, at least a horizon.
 
-    0 for a series that would have no whole window left to train on. With `validation_size` it is that number.
+    0 for a series that would have fewer than a horizon and two time steps left to train on. With `validation_size` it is
+    that number, 0 for a series that is not longer.
     """
     if validation_size is not None:
         return np.where(panel.lengths > validation_size, validation_size, 0)
@@ -170,12 +188,62 @@ def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None
     return np.where(panel.lengths - rows >= horizon + 2, rows, 0)
 
 
-def continued(previous: LearnedState, panel: Panel) -> dict[str, Any] | None:
-    """The calibration of `previous`, whose network was trained on `panel`, too."""
-    calibration = previous.shared.get("calibration")
-    if calibration is None:
-        return None
-    return {**calibration, "end": max(calibration["end"], int(panel.series.last.max()))}
+def observed_in_tail(panel: Panel, tail: Ints) -> Ints:
+    """Number of observed values among the last `tail` time steps of each series, (series,)."""
+    if not tail.any():
+        return np.zeros_like(tail)
+    n_observed = np.concatenate([[0], np.cumsum(~np.isnan(panel.y))])  # before each row
+    stop = panel.indptr[1:]
+    return np.asarray(n_observed[stop] - n_observed[stop - tail])
+
+
+def reason_not_calibrated(
+    model: NeuralForecaster, network: ForecastNetwork, panel: Panel, tail: Ints, max_steps: int
+) -> str:
+    """The rule that does not permit to calibrate on the `tail` of each series, what was found and a fix; '' if none.
+
+    It is known before training, which then has one part.
+    """
+    horizon = network.sizes.horizon
+    lowest, highest = network.head.probability_range
+    probabilities = factor_probabilities(network)
+    if not ((probabilities < 0.5).any() and (probabilities > 0.5).any()):
+        levels = f"{lowest:g} to {highest:g}" if model.quantiles is None else format_list(model.quantiles)
+        return f"quantile levels must reach from 0.4 or below to 0.6 or above, got {levels}. Pass more levels"
+    if max_steps < 2:
+        return f"`max_steps` must be at least 2, one for each part of the training, got {max_steps}. Set max_steps=2"
+    if not tail.any():
+        return (
+            f"a series must have at least {2 * horizon + 2} time steps, so that a horizon can be held out, got at most "
+            f"{panel.lengths.max()}. Pass longer series"
+        )
+    n_observed, required = int(observed_in_tail(panel, tail).sum()), min(horizon, int(tail.max()))
+    if n_observed < required:
+        return (
+            f"the last {tail.max()} time steps of the series, which are held out, must have at least {required} observed "
+            f"values, got {n_observed}. Pass series with fewer missing values at the end"
+        )
+    return ""
+
+
+def factor_probabilities(network: ForecastNetwork) -> Floats:
+    """The PROBABILITIES that the head of a network has."""
+    lowest, highest = network.head.probability_range
+    return np.array([level for level in PROBABILITIES if lowest <= level <= highest])
+
+
+def continued(previous: LearnedState, panel: Panel) -> dict[str, Any]:
+    """The entries "calibration" and "not_calibrated" of `previous`, whose network was trained on `panel`, too.
+
+    The factors stay, but the coverage was that of other weights, and becomes NaN.
+    """
+    entries = {name: previous.shared[name] for name in ("calibration", "not_calibrated") if name in previous.shared}
+    if "calibration" in entries:
+        calibration = entries["calibration"]
+        unknown = np.full(len(calibration["levels"]), np.nan)
+        end = max(calibration["end"], int(panel.series.last.max()))
+        entries["calibration"] = {**calibration, "uncalibrated": unknown, "calibrated": unknown, "end": end}
+    return entries
 
 
 def spread_windows(first: Ints, last: Ints, step: int, max_windows: int, seed: int) -> tuple[Ints, Ints]:
@@ -185,9 +253,14 @@ def spread_windows(first: Ints, last: Ints, step: int, max_windows: int, seed: i
     number = np.arange(len(series)) - np.repeat(np.cumsum(counts) - counts, counts)
     cutoff = last[series] - step * number
     if len(series) > max_windows:
-        chosen = np.sort(np.random.default_rng(seed).choice(len(series), max_windows, replace=False))
+        chosen = sample_numbers(len(series), max_windows, seed)
         series, cutoff = series[chosen], cutoff[chosen]
     return series, cutoff
+
+
+def sample_numbers(count: int, max_count: int, seed: int) -> Ints:
+    """A random part of the numbers below `count`, in increasing order; all if they are not more than `max_count`."""
+    return np.arange(count) if count <= max_count else np.sort(np.random.default_rng(seed).choice(count, max_count, replace=False))
 
 
 @torch_defaults()
@@ -254,11 +327,6 @@ def estimate_factors(
     return make_monotone(probabilities, factors)
 
 
-def shrinkage_weight(n_windows: float) -> float:
-    """Weight of factors from this number of independent windows."""
-    return n_windows / (n_windows + SHRINKAGE)
-
-
 def make_monotone(probabilities: Floats, factors: Floats) -> Floats:
     """Isotonic regression of the logarithms: factors that do not decrease with the distance from the median."""
     below = int(np.searchsorted(probabilities, 0.5))
@@ -285,24 +353,26 @@ def calibrates(model: NeuralForecaster) -> bool:
 
 
 def calibrate(
-    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, tail: Ints, end: int
-) -> dict[str, Any] | None:
-    """The entry "calibration" of the state, from the last `tail` time steps of each series (series,).
+    model: NeuralForecaster, network: ForecastNetwork, store: WindowStore, arrays: WindowArrays, panel: Panel, tail: Ints
+) -> dict[str, Any]:
+    """The entry "calibration" of the state, from the last `tail` time steps of each series (series,) of the panel.
 
-    None if the head has no quantiles with a factor on both sides of the median. The network was not trained on these
-    steps; `end` is the position of the last one.
+    The network was not trained on these steps. The entry is "not_calibrated" if the values before all of them are constant,
+    so that all quantiles are equal.
     """
-    lowest, highest = network.head.probability_range
-    probabilities = np.array([level for level in PROBABILITIES if lowest <= level <= highest])
-    if not (probabilities < 0.5).any() or not (probabilities > 0.5).any():
-        return None
-    horizon = arrays.horizon
+    probabilities, horizon = factor_probabilities(network), arrays.horizon
     last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
-    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), _max_windows(network), model.seed)
+    max_windows = MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
+    series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), max_windows, model.seed)
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
-    n_windows = float(np.maximum(tail // horizon, 1)[tail > 0].mean())
+    if np.isnan(actual).all():
+        return {"not_calibrated": "the values before the held-out ones are constant. Pass series that vary"}
+    n_observed = observed_in_tail(panel, tail)
+    n_observed = n_observed[n_observed > 0]
+    # Whole horizons, or a part of one.
+    n_windows = float(np.where(n_observed < horizon, n_observed / min(horizon, tail.max()), n_observed // horizon).mean())
     ones = np.ones(len(probabilities))
-    factors = estimate_factors(probabilities, quantiles, actual, shrinkage_weight(n_windows), ones, model.head)
+    factors = estimate_factors(probabilities, quantiles, actual, n_windows / (n_windows + SHRINKAGE), ones, model.head)
     # Indices of the probabilities at both ends of a central interval.
     pairs = [pair for pair in combinations(range(len(probabilities)), 2) if abs(probabilities[[*pair]].sum() - 1) < 1e-9]
     levels = np.array([round(float(100 * (probabilities[high] - probabilities[low])), 6) for low, high in pairs])
@@ -311,50 +381,16 @@ def calibrate(
         full_factors = estimate_factors(probabilities, quantiles, actual, 1.0, ones, model.head)
         factors = np.maximum(factors, full_factors)
     moved = move(quantiles[..., -1:], quantiles[..., :-1], factors, model.head)
-    return {
+    calibration = {
         "probabilities": probabilities,
         "factors": factors,
         "levels": levels,
         "uncalibrated": uncalibrated,
         "calibrated": np.array([_coverage(moved, actual, *pair) for pair in pairs]),
         "windows": n_windows,
-        "end": end,
+        "end": int(panel.series.last.max()),
     }
-
-
-def recalibrate(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Mapping[str, Any]:
-    """The calibration with factors from the last RECENT_HORIZONS horizons of other histories, after the training data.
-
-    `learned` is the state at the end of these histories. If these have, on average, fewer than MIN_RECENT_WINDOWS
-    horizons after the training data, the factors stay the same.
-    """
-    calibration: Mapping[str, Any] = learned.shared["calibration"]
-    columns, network = _series_state.window_columns(learned), learned.shared["network"]
-    horizon, input_size = columns.horizon, columns.input_size
-    n_new = np.clip((panel.series.last - calibration["end"]) // panel.calendar.step, 0, RECENT_HORIZONS * horizon)
-    n_new = np.minimum(n_new, np.maximum(panel.lengths - input_size, 0))
-    recent = np.flatnonzero(n_new >= horizon)
-    n_windows = float((n_new[recent] // horizon).mean()) if len(recent) else 0.0
-    if n_windows < MIN_RECENT_WINDOWS:
-        return calibration
-    scales = [np.ascontiguousarray(learned.by_series[name][recent, None]) for name in ("loc", "scale")]
-    panel = model._add_series_columns(panel, learned).take(recent)
-    panel = panel.between(panel.lengths - n_new[recent] - input_size, panel.lengths)
-    arrays = replace(windows.window_arrays(panel, columns), loc=scales[0], scale=scales[1])
-    store = place_on_device(WindowStore.from_arrays(arrays), next(network.parameters()).device)
-    first = np.full(len(recent), input_size)
-    max_windows = _max_windows(network) // 4
-    series, cutoff = spread_windows(first, panel.lengths - horizon, horizon, max_windows, model.seed)
-    probabilities = calibration["probabilities"]
-    quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
-    weight = shrinkage_weight(n_windows)
-    factors = estimate_factors(probabilities, quantiles, actual, weight, calibration["factors"], model.head)
-    return {**calibration, "factors": factors}
-
-
-def _max_windows(network: ForecastNetwork) -> int:
-    """Largest number of windows to forecast."""
-    return MAX_PATH_WINDOWS if isinstance(network.body, AutoregressiveBody) else MAX_WINDOWS
+    return {"calibration": calibration}
 
 
 def _coverage(quantiles: Floats, actual: Floats, low: int, high: int) -> float:
@@ -372,8 +408,18 @@ def _is_far_below(levels: Floats, coverage: Floats) -> bool:
     return bool(coverage[index] < MIN_COVERAGE * levels[index])
 
 
-def warn_of_coverage(model: NeuralForecaster, learned: LearnedState) -> None:
-    """Warn if an interval of about 80 % covered less than MIN_COVERAGE of its level on the tail, before it was widened."""
+def warn_of_intervals(model: NeuralForecaster, learned: LearnedState) -> None:
+    """Warn if the intervals could not be calibrated.
+
+    Warn also if one of about 80 % covered less than MIN_COVERAGE of its level on the tail, before it was widened.
+    """
+    reason = learned.shared.get("not_calibrated")
+    if reason is not None:
+        warn(
+            f"{model.name}: prediction intervals are not calibrated: {reason}, or set intervals='uncalibrated'.",
+            TrainingWarning,
+            subject=model.name,
+        )
     calibration = learned.shared.get("calibration")
     if calibration is None or not _is_far_below(calibration["levels"], calibration["uncalibrated"]):
         return
@@ -381,8 +427,8 @@ def warn_of_coverage(model: NeuralForecaster, learned: LearnedState) -> None:
     level, before, after = (float(calibration[name][index]) for name in ("levels", "uncalibrated", "calibrated"))
     warn(
         f"{model.name}: {level:g} % prediction intervals covered {before:.0f} % of the last observations, which were held out "
-        f"of the first half of the training; the intervals were widened to cover {after:.0f} % of these. Pass more or longer "
-        "series, or set intervals='conformal'.",
+        f"of the first half of the training; the intervals were widened to cover {after:.0f} % of these. Pass longer series, "
+        "or set intervals='conformal'.",
         TrainingWarning,
         subject=model.name,
     )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from deepforecast.core.forecast import resolve_bounds
 from deepforecast.core.state import LearnedState
-from deepforecast.data.covariates import UNKNOWN
+from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
@@ -51,15 +51,15 @@ def fitted_values(model: NeuralForecaster, learned: LearnedState, panel: Panel) 
     columns, network = window_columns(learned), learned.shared["network"]
     windows = _windows(panel, columns)
     if network.body.needs_history:
-        windows = windows.select(_is_observed(panel, windows, columns.input_size))
+        windows = observed_windows(panel, windows, columns.input_size)
     fitted = np.full(len(panel.y), np.nan)
     n_columns = 1 + len(columns.numeric) + len(columns.categorical) + columns.calendar_width
     values_per_window = (columns.input_size + columns.horizon) * n_columns + columns.horizon * network.sizes.out_features
     group_size = max(MAX_VALUES // values_per_window // BATCH_MULTIPLE, 1) * BATCH_MULTIPLE
     for begin in range(0, len(windows.series), group_size):
         group = windows.select(slice(begin, begin + group_size))
-        rows, inside = _forecast_rows(panel, group, columns.horizon)
-        fitted[rows[inside]] = _forecast_windows(model, learned, panel, group)[inside]
+        rows, inside = forecast_rows(panel, group, columns.horizon)
+        fitted[rows[inside]] = _forecast_windows(model, learned, panel, group, rows)[inside]
     return fitted
 
 
@@ -74,15 +74,15 @@ def _windows(panel: Panel, columns: WindowColumns) -> Windows:
     return windows.select(np.argsort(windows.cutoff, kind="stable"))
 
 
-def _is_observed(panel: Panel, windows: Windows, input_size: int) -> Ints:
-    """Indices of the windows with at least one observation before their cutoff."""
+def observed_windows(panel: Panel, windows: Windows, input_size: int) -> Windows:
+    """The windows with at least one observation before their cutoff."""
     n_observed = np.concatenate([[0], np.cumsum(~np.isnan(panel.y))])  # before each row
     first = panel.indptr[windows.series]
     stop = first + windows.cutoff
-    return np.flatnonzero(n_observed[stop] > n_observed[np.maximum(stop - input_size, first)])
+    return windows.select(np.flatnonzero(n_observed[stop] > n_observed[np.maximum(stop - input_size, first)]))
 
 
-def _forecast_rows(panel: Panel, windows: Windows, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
+def forecast_rows(panel: Panel, windows: Windows, horizon: int) -> tuple[Ints, NDArray[np.bool_]]:
     """The rows after each cutoff, (windows, horizon), and whether they are in the series; the last row of the series
     takes the place of those after it.
     """
@@ -91,25 +91,27 @@ def _forecast_rows(panel: Panel, windows: Windows, horizon: int) -> tuple[Ints, 
     return np.minimum(rows, stop - 1), rows < stop
 
 
-def _forecast_windows(model: NeuralForecaster, learned: LearnedState, panel: Panel, windows: Windows) -> Floats:
-    """Point forecasts of the `horizon` time steps after each cutoff, (windows, horizon).
+def _forecast_windows(
+    model: NeuralForecaster, learned: LearnedState, panel: Panel, windows: Windows, rows: Ints
+) -> Floats:
+    """Point forecasts of the rows after each cutoff, (windows, horizon) as `rows`.
 
     An autoregressive network continues from its point forecasts.
     """
-    horizon = window_columns(learned).horizon
-    rows, _ = _forecast_rows(panel, windows, horizon)
-    future = {name: replace(panel.covariates[name], values=panel.covariates[name].values[rows])
-              for name in panel.series.columns.future}  # fmt: skip
-    forecaster = HorizonForecaster(
-        model.name, _state_at_cutoffs(model, learned, panel, windows), horizon, future, resolve_bounds(model.bounds)
-    )
+    learned_at_cutoffs, future = state_at_cutoffs(model, learned, panel, windows, rows)
+    forecaster = HorizonForecaster(model.name, learned_at_cutoffs, rows.shape[1], future, resolve_bounds(model.bounds))
     if forecaster.autoregressive:
         return greedy_paths(forecaster, model.point_kind == "mean")
     return forecaster.forecast_block(forecaster.windows, 0).point(model.point_kind)
 
 
-def _state_at_cutoffs(model: NeuralForecaster, learned: LearnedState, panel: Panel, windows: Windows) -> LearnedState:
-    """The state with one series per window, which ends at its cutoff."""
+def state_at_cutoffs(
+    model: NeuralForecaster, learned: LearnedState, panel: Panel, windows: Windows, rows: Ints
+) -> tuple[LearnedState, dict[str, Covariate]]:
+    """The state with one series per window, which ends at its cutoff, and the future covariates of the `rows` after it.
+
+    Windows are sorted by cutoff; `rows` is (windows, horizon).
+    """
     columns = window_columns(learned)
     first = panel.indptr[windows.series]
     stop = first + windows.cutoff
@@ -122,7 +124,9 @@ def _state_at_cutoffs(model: NeuralForecaster, learned: LearnedState, panel: Pan
     for name in (*columns.static, *columns.static_codes):
         by_series[f"static:{name}"] = learned.by_series[f"static:{name}"][windows.series]
     last = panel.start[windows.series] + panel.calendar.step * (windows.cutoff - 1)
-    return LearnedState(by_series, learned.shared, series=replace(panel.series, native_ids=None, last=last))
+    future = {name: replace(panel.covariates[name], values=panel.covariates[name].values[rows])
+              for name in panel.series.columns.future}  # fmt: skip
+    return LearnedState(by_series, learned.shared, series=replace(panel.series, native_ids=None, last=last)), future
 
 
 def _window_scales(

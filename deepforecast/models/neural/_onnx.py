@@ -3,8 +3,8 @@
 Inputs, each with a dynamic first axis of windows; inputs without columns are absent:
 
 - `y` (windows, input_size) float64: the last values, NaN where missing.
-- `place`, `spread` (windows, 1) float64: location and scale of the series; only if `scaler_scope`
-  is not "window".
+- `loc`, `scale` (windows, 1) float64: location and scale of the series; only if `scaler_scope` is
+  not "window".
 - `past` (windows, input_size, columns) float32: unscaled numeric covariates, future covariates
   first, NaN where missing; then calendar features (sine and cosine of 2 pi value / period for
   cyclic ones, flags as 0 and 1).
@@ -15,7 +15,8 @@ Inputs, each with a dynamic first axis of windows; inputs without columns are ab
 - `static` (windows, columns) float32: unscaled numeric static covariates.
 
 Outputs: `points` (windows, horizon) float64 and, if the head has a distribution, `quantiles`
-(windows, horizon, probabilities). The metadata entry "deepforecast" is JSON with input_size,
+(windows, horizon, probabilities), calibrated by the factors of the fit; `predict(frame=...)` also
+uses recent values. The metadata entry "deepforecast" is JSON with input_size,
 horizon, the names of the columns, their categories, the calendar features with their periods, and
 the probabilities.
 """

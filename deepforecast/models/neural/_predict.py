@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import static_arrays
 from deepforecast.errors import DeepForecastError
-from deepforecast.models.neural._calibration import CalibratedForecast, quantile_factors
+from deepforecast.models.neural._calibration import CalibratedForecast, QuantileFactors, quantile_factors
 from deepforecast.models.neural._forecast import (
     AUTOREGRESSIVE_SAMPLING,
     BATCH_MULTIPLE,
@@ -72,11 +72,18 @@ def forecast_horizon(
 
 
 def calibrated(forecast: Forecast, model: NeuralForecaster, learned: LearnedState) -> Forecast:
-    """The forecast with the factors of the state, if there are any."""
+    """The forecast with the factors of the state, or of the recent values in its history, if the state has any."""
     factors = quantile_factors(learned)
     if factors is None:
         return forecast
-    return CalibratedForecast(forecast, factors, model.head, resolve_bounds(model.bounds))
+
+    @cache
+    def compute_factors() -> QuantileFactors:
+        from deepforecast.models.neural._recalibration import recent_factors
+
+        return recent_factors(model, learned, factors)
+
+    return CalibratedForecast(forecast, compute_factors, model.head, resolve_bounds(model.bounds))
 
 
 def make_forecaster(

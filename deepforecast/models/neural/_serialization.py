@@ -33,8 +33,10 @@ FREE_SIZE = 10_000  # sizes up to this one need little memory and are always all
 FREE_CONSTANTS = 10_000_000  # the same for the number of values in buffers
 NAME_LISTS = ("numeric", "categorical", "static", "static_codes", "calendar")
 # "window_columns": WindowColumns; "training_record": see `_training`; optional are "panel_scale"
-# (of the panel), "correlation_factor" (Cholesky factor of the residual correlation) and "calibration" (see `_calibration`).
+# (of the panel), "correlation_factor" (Cholesky factor of the residual correlation), "calibration" (see `_calibration`) and
+# "not_calibrated" (the reason why there is no calibration).
 SHARED_KEYS = ("window_columns", "season_length", "training_record", "weights")
+OPTIONAL_KEYS = ("panel_scale", "correlation_factor", "calibration", "not_calibrated")
 CALIBRATION_ARRAYS = ("probabilities", "factors", "levels", "uncalibrated", "calibrated")
 RECORD_ARRAYS = ("loss", "learning_rate", "gradient_norm", "seconds", "validation_steps", "validation_loss")
 
@@ -69,7 +71,7 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     """The state with the network rebuilt on the CPU; raise `InvalidManifest` for inconsistent files."""
     shared = dict(learned.shared)
     missing = [name for name in SHARED_KEYS if name not in shared]
-    unknown = [name for name in shared if name not in (*SHARED_KEYS, "panel_scale", "correlation_factor", "calibration")]
+    unknown = [name for name in shared if name not in (*SHARED_KEYS, *OPTIONAL_KEYS)]
     if missing or unknown:
         problem = f"{missing[0]!r} is missing" if missing else f"'{format_value(unknown[0])}' is unknown"
         raise InvalidManifest(f"the network must have the entries {format_list(SHARED_KEYS)}; {problem}")
@@ -84,6 +86,8 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     _check_scale(shared.get("panel_scale"), model.scaler_scope)
     _check_correlation_factor(shared.get("correlation_factor"), columns.horizon)
     _check_calibration(shared.get("calibration"))
+    if not isinstance(shared.get("not_calibrated", ""), str):
+        raise InvalidManifest(f"'not_calibrated' of the network must be a string, got {format_value(shared['not_calibrated'])}")
     network = _rebuild_network(model, columns, season, weights)
     return replace(learned, shared={**shared, "network": network})
 

@@ -16,6 +16,7 @@ from deepforecast.data import windows
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural import _calibration, _fit, _series_state
+from deepforecast.nn.windows import WindowStore
 from deepforecast.training.callbacks import TrainingRecord
 from deepforecast.training.options import TrainingOptions
 from deepforecast.training.sampler import EvaluationWindows, WindowSampler
@@ -40,7 +41,8 @@ def train_network(
 
     Quantiles are calibrated on the rows held out for validation. Without these, the tail of the series is held out for
     the first part of the steps, and the second part has all windows. A network that is fine-tuned keeps its factors.
-    With a user's own Trainer the network is not trained.
+    With a user's own Trainer the network is not trained. Instead of "calibration" there is "not_calibrated", the reason,
+    if it is not possible.
     """
     if isinstance(monitor, _fit.UserTraining):
         return {"training_record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
@@ -48,42 +50,50 @@ def train_network(
     scales = (learned.by_series["loc"], learned.by_series["scale"])
     sampler, validation = _fit.build_batches(model, panel, columns, scales)
     options = _fit.training_options(model, len(sampler.window_index), lr_factor)
+    entries = {} if previous is None else _calibration.continued(previous, panel)
     tail = np.zeros(len(panel), dtype=np.int64)
-    if previous is None and _calibration.calibrates(model) and options.max_steps > 1:
+    if previous is None and _calibration.calibrates(model):
         tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
-        if validation is None and panel.weight is not None:
+        reason = _calibration.reason_not_calibrated(model, learned.shared["network"], panel, tail, options.max_steps)
+        if not reason and validation is None and panel.weight is not None:
             index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
             if not np.any(_fit.training_targets(panel, index).weight):
-                tail[:] = 0  # there is nothing to learn from before the tail
-    calibration = None if previous is None else _calibration.continued(previous, panel)
-    if validation is not None or not tail.any():
-        record = _run(model, panel, learned, monitor, sampler, options, validation)
-        calibration = _calibrate(model, panel, learned, sampler, tail) if tail.any() else calibration
+                reason = "all observations before the last tenth have weight 0"
+        if reason:
+            tail, entries = np.zeros_like(tail), {"not_calibrated": reason}
+    is_scaled_by_series = model.scaler_scope != "window" and tail.any()
+    tail_sampler = _scaled_without_tail(model, panel, sampler, tail) if is_scaled_by_series else sampler
+    if validation is None and tail.any():
+        record, entries = _train_twice(model, panel, learned, monitor, sampler, tail_sampler, options, tail)
     else:
-        record, calibration = _train_twice(model, panel, learned, monitor, sampler, options, tail)
+        record = _run(model, panel, learned, monitor, sampler, options, validation)
+        if tail.any():
+            network = learned.shared["network"]
+            entries = _calibration.calibrate(model, network, tail_sampler.windows, tail_sampler.rows, panel, tail)
     windows_per_step = options.batch_size * options.accumulate_grad_batches
-    entries = {"training_record": _record_arrays(record, record.best_step * windows_per_step / len(sampler.window_index))}
-    return entries if calibration is None else {**entries, "calibration": calibration}
+    n_epochs = record.best_step * windows_per_step / len(sampler.window_index)
+    return {"training_record": _record_arrays(record, n_epochs), **entries}
 
 
 def _train_twice(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler,
-    options: TrainingOptions, tail: Ints,
-) -> tuple[TrainingRecord, dict[str, Any] | None]:
+    tail_sampler: WindowSampler, options: TrainingOptions, tail: Ints,
+) -> tuple[TrainingRecord, dict[str, Any]]:
     """Train without the tail of each series, calibrate on it, and train on all windows.
 
-    Returns the record of both parts and the calibration.
+    `tail_sampler` has scales without the tail. Returns the record of both parts and the entry of the calibration.
     """
     columns, n_steps = _series_state.window_columns(learned), options.max_steps // 2
     time_limit = None if options.time_limit is None else options.time_limit / 2
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
-    first_sampler = replace(sampler, window_index=window_index)
+    first_sampler = replace(tail_sampler, window_index=window_index)
     first_options = _phase(options, "held_out", max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
     first = _run(model, panel, learned, monitor, first_sampler, first_options)
-    calibration = _calibrate(model, panel, learned, first_sampler, tail)
+    network = learned.shared["network"]
+    entries = _calibration.calibrate(model, network, first_sampler.windows, first_sampler.rows, panel, tail)
     if first.stop_reason in STOPPED:
-        return first, calibration
-    learned.shared["network"].cpu()  # where a checkpoint of the second part is restored
+        return first, entries
+    network.cpu()  # where a checkpoint of the second part is restored
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
     second_options = _phase(
         options, "all", max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
@@ -91,15 +101,16 @@ def _train_twice(
         learning_rate=(options.learning_rate or max(first.learning_rate)) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
     second = _run(model, panel, learned, monitor, second_sampler, second_options)
-    return join_records(first, second), calibration
+    return join_records(first, second), entries
 
 
-def _calibrate(
-    model: NeuralForecaster, panel: Panel, learned: LearnedState, sampler: WindowSampler, tail: Ints
-) -> dict[str, Any] | None:
-    """The calibration of a network on the windows of its training, which are on its device."""
-    network, end = learned.shared["network"], int(panel.series.last.max())
-    return _calibration.calibrate(model, network, sampler.windows, sampler.rows, tail, end)
+def _scaled_without_tail(
+    model: NeuralForecaster, panel: Panel, sampler: WindowSampler, tail: Ints
+) -> WindowSampler:
+    """The sampler with location and scale of the series estimated from the rows before the tail."""
+    loc, scale = _series_state.series_scales(panel.between(np.zeros_like(tail), panel.lengths - tail), model)
+    rows = replace(sampler.rows, loc=loc[:, None], scale=scale[:, None])
+    return replace(sampler, rows=rows, windows=WindowStore.from_arrays(rows))
 
 
 def _phase(options: TrainingOptions, name: str, **changes: Any) -> TrainingOptions:

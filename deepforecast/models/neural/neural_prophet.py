@@ -100,6 +100,11 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         default=None, help="calendar features; must be None, because seasonalities are components of the model"
     )
     head: LocationHeadName = param(default="quantiles")
+    intervals: Literal["conformal"] | None = param(
+        default=None,
+        help="method for prediction intervals: None: those of the learned distribution as they are; 'conformal': calibrated on "
+        "rolling forecasts during fit",
+    )
     max_steps: int | Literal["auto"] = param(
         default=500,
     )

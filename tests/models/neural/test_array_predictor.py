@@ -103,7 +103,7 @@ def test_what_it_cannot_do_is_said() -> None:
     with pytest.raises(DataError, match="not be empty"):
         model.predictor()(np.empty((0, 4)), last_time="2021-01-01")
     calibrated = MLP(horizon=2, input_size=4, hidden_sizes=[4], max_steps=2, intervals="conformal").fit(panel(1, 60))
-    with pytest.raises(CapabilityError, match="intervals are calibrated"):
+    with pytest.raises(CapabilityError, match="intervals are conformal"):
         calibrated.predictor([0.1])
 
 

@@ -137,7 +137,7 @@ def test_groups_that_bound_memory_change_nothing(monkeypatch: pytest.MonkeyPatch
     forecast_windows = _fitted_values._forecast_windows
     monkeypatch.setattr(_fitted_values, "MAX_VALUES", 60)
     monkeypatch.setattr(
-        _fitted_values, "_forecast_windows", lambda *args: (sizes.append(len(args[-1].series)), forecast_windows(*args))[1]
+        _fitted_values, "_forecast_windows", lambda *args: (sizes.append(len(args[-1])), forecast_windows(*args))[1]
     )
     pd.testing.assert_frame_equal(model.fitted_values(), fitted, rtol=1e-12)
     assert max(sizes) == 4
