@@ -22,7 +22,8 @@ class Killed(BaseException):
 
 def lstm(**given: Any) -> LSTM:
     """A small network with dropout, trained in one part unless `intervals` says otherwise."""
-    return LSTM(**{**DROPOUT, "max_steps": 30, "learning_rate": 1e-2, "intervals": "uncalibrated", **given})
+    intervals = None if given.get("head") == "point" else "uncalibrated"
+    return LSTM(**{**DROPOUT, "max_steps": 30, "learning_rate": 1e-2, "intervals": intervals, **given})
 
 
 def cut(model: Any, at: int, frame: Any = FRAME) -> None:

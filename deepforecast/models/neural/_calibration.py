@@ -357,8 +357,8 @@ def calibrate(
 ) -> dict[str, Any]:
     """The entry "calibration" of the state, from the last `tail` time steps of each series (series,) of the panel.
 
-    The network was not trained on these steps. The entry is "not_calibrated" if the values before all of them are constant,
-    so that all quantiles are equal.
+    The network was not trained on these steps. There is no entry if the values before all of them are constant: all
+    quantiles are equal then.
     """
     probabilities, horizon = factor_probabilities(network), arrays.horizon
     last = np.where(tail > 0, arrays.lengths - np.minimum(horizon, tail), -1)
@@ -366,7 +366,7 @@ def calibrate(
     series, cutoff = spread_windows(arrays.lengths - tail, last, max(horizon // 2, 1), max_windows, model.seed)
     quantiles, actual = forecast_windows(model, network, store, arrays, series, cutoff, [*probabilities, 0.5])
     if np.isnan(actual).all():
-        return {"not_calibrated": "the values before the held-out ones are constant. Pass series that vary"}
+        return {}
     n_observed = observed_in_tail(panel, tail)
     n_observed = n_observed[n_observed > 0]
     # Whole horizons, or a part of one.
