@@ -15,8 +15,8 @@ class LSTM(RecurrentForecaster):
     Input, forget and output gates control a memory cell, which can keep information over many time
     steps.
 
-    Measured coverage of 80 % intervals at defaults: M1 monthly 78 %, NN5 daily 75 %, EPF Nord Pool
-    hourly 66 % (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 monthly 83 %, NN5 daily 77 %, EPF Nord Pool
+    hourly 81 % (benchmarks/bench_coverage.py).
 
     See Also
     --------

@@ -22,7 +22,7 @@ class NLinear(NeuralForecaster):
     covariates are not supported, as they could only change that level.
 
     Measured coverage of 80 % intervals at defaults: M1 monthly 86 %, NN5 daily 79 %, EPF Nord Pool
-    hourly 72 % (benchmarks/bench_coverage.py).
+    hourly 78 % (benchmarks/bench_coverage.py).
 
     See Also
     --------

@@ -53,8 +53,8 @@ class Seq2Seq(AutoregressiveForecaster):
     an attention score between its state and each of them. With `attention=None` the decoder only
     receives the final encoder state.
 
-    Measured coverage of 80 % intervals at defaults: M1 monthly 81 %, NN5 daily 76 %, EPF Nord Pool
-    hourly 75 % (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 monthly 82 %, NN5 daily 77 %, EPF Nord Pool
+    hourly 80 % (benchmarks/bench_coverage.py).
 
     See Also
     --------
