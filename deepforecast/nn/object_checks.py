@@ -68,7 +68,7 @@ def _equal_tensors(values: Tensor, others: Tensor) -> bool:
 def _isolated() -> Iterator[None]:
     """Gradients whatever the caller has switched off, and its random numbers as they were, also if the block raises."""
     with torch.inference_mode(False), torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
+        torch.default_generator.manual_seed(0)
         yield
 
 

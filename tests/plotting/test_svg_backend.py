@@ -96,7 +96,7 @@ def test_all_marks_of_all_plots_are_drawn(panel: Make, ahead: Make, windows: Mak
     history = panel("a", "b")
     days = pd.date_range("2024-01-03", periods=35)
     parts = pd.DataFrame({"ds": days, "component": "trend", "value": np.arange(35.0)})
-    report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "rate": 0.1, "gradient_norm": [3.0, 1.0]})
+    report = pd.DataFrame({"step": [1, 2], "loss": [2.0, 1.0], "learning_rate": 0.1, "gradient_norm": [3.0, 1.0]})
     lag = pd.date_range("2024-01-01", periods=3)
     weights = pd.DataFrame({
         "ds": lag[2] + pd.Timedelta("1D"), "cutoff": lag[2], "step": 1, "lag": lag, "kind": "cross", "layer": 0, "head": 0,

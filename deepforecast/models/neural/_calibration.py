@@ -189,10 +189,11 @@ def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None
 
 
 def observed_in_tail(panel: Panel, tail: Ints) -> Ints:
-    """Number of observed values among the last `tail` time steps of each series, (series,)."""
+    """Number of observed values, not of weight 0, among the last `tail` time steps of each series, (series,)."""
     if not tail.any():
         return np.zeros_like(tail)
-    n_observed = np.concatenate([[0], np.cumsum(~np.isnan(panel.y))])  # before each row
+    is_observed = ~np.isnan(panel.y) if panel.weight is None else ~np.isnan(panel.y) & (panel.weight > 0)
+    n_observed = np.concatenate([[0], np.cumsum(is_observed)])  # before each row
     stop = panel.indptr[1:]
     return np.asarray(n_observed[stop] - n_observed[stop - tail])
 
@@ -221,7 +222,7 @@ def reason_not_calibrated(
     if n_observed < required:
         return (
             f"the last {tail.max()} time steps of the series, which are held out, must have at least {required} observed "
-            f"values, got {n_observed}. Pass series with fewer missing values at the end"
+            f"values (of positive weight), got {n_observed}. Pass series with fewer missing values at the end"
         )
     return ""
 

@@ -298,7 +298,7 @@ NOT_CALIBRATED: dict[str, tuple[dict[str, Any], Any, str]] = {
     "short series": ({"input_size": "auto"}, lambda frame: frame[: 2 * H + 1], "at least 16 time steps, .* got at most 15. Pass l"),
     "levels of one side": ({"quantiles": [0.1, 0.45]}, lambda frame: frame[:220], "reach from 0.4 .* to 0.6 .*, got 0.1, 0.45. P"),
     "one step": ({"max_steps": 1}, lambda frame: frame[:220], "`max_steps` must be at least 2, .* got 1. Set max_steps=2"),
-    "missing values": ({}, lambda frame: hidden_tail(frame[:220]), "last 22 .* must have at least 7 observed values, got 3. Pass"),
+    "missing values": ({}, lambda frame: hidden_tail(frame[:220]), "last 22 .* must have at least 7 observed values .*got 3. Pass"),
 }
 
 
