@@ -42,7 +42,7 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
 from deepforecast.errors import TrainingWarning, format_list, warn
-from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, stratified_noise, to_array
+from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, HeadForecast, stratified_noise, to_array
 from deepforecast.nn.batch import Inputs
 from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.decoding import decode_samples
@@ -131,7 +131,10 @@ class CalibratedForecast(Forecast):
         """Calibrated quantiles (series, steps, probabilities)."""
         if list(probabilities) == [0.5]:
             return self.forecast.quantiles(probabilities)
-        values = self.forecast.quantiles([*probabilities, 0.5])
+        forecast = self.forecast
+        if isinstance(forecast, HeadForecast) and forecast.bounds != (-inf, inf):
+            forecast = replace(forecast, bounds=(-inf, inf))  # the bounds apply to the calibrated quantiles alone
+        values = forecast.quantiles([*probabilities, 0.5])
         factors = self.calibration.at(probabilities)[..., None, :]  # (series or none, 1, probabilities)
         return np.clip(move(values[..., -1:], values[..., :-1], factors, self.head), *self.bounds)
 

@@ -99,7 +99,8 @@ def _fit_network(
         return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "training_record": {}})
 
     monitor.set_snapshot(snapshot)
-    from deepforecast.models.neural import _training
+    with quiet_import():
+        from deepforecast.models.neural import _training
 
     entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
     monitor.set_snapshot(None)

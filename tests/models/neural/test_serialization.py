@@ -77,7 +77,7 @@ for path in sys.argv[1:]:
 @pytest.mark.slow
 def test_a_loaded_network_needs_no_lightning(tmp_path: Path) -> None:
     frame, paths = generate(2, 60), []
-    given: dict[str, Any] = {"horizon": 3, "input_size": 8, "max_steps": 1}
+    given: dict[str, Any] = {"horizon": 3, "input_size": 8, "max_steps": 2, "intervals": "uncalibrated"}
     models = [DLinear(**given), LSTM(**given, hidden_size=4), MLP(**given, hidden_sizes=[4]), NBEATS(**given, hidden_sizes=[4])]
     for one in models:
         paths.append(str(tmp_path / type(one).__name__))
