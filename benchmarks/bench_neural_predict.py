@@ -80,7 +80,7 @@ def bare_forward(model: Any, series: int) -> Callable[[], Any]:
     import torch
 
     from deepforecast.core.threads import limit_threads
-    from deepforecast.models.neural._predict import HorizonForecaster
+    from deepforecast.models.neural._horizon_forecaster import HorizonForecaster
     from deepforecast.nn.batch import Inputs
 
     network = model.network_

@@ -81,7 +81,7 @@ def test_cross_validate_equals_predict_on_the_rows_up_to_the_cutoff(subject: Sub
 
 
 def follows(model: Forecaster, frame: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether forecasts hang on histories after the fit; those of time alone do not."""
+    """Whether forecasts depend on histories after the fit; those of time alone do not."""
     fitted = model.clone().fit(frame)
     return not fitted.predict(frame=other).equals(fitted.predict(frame=frame))
 

@@ -45,7 +45,7 @@ class Remembering(AutoregressiveBody):
 
 
 class Apart(DirectBody):
-    """Steps that do not hang on each other."""
+    """Steps that do not depend on each other."""
 
     def __init__(self, sizes: InputSizes) -> None:
         super().__init__()

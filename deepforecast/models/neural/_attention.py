@@ -14,7 +14,7 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.neural._forecast import HeadForecast, to_array
-from deepforecast.models.neural._predict import HorizonForecaster, move_windows
+from deepforecast.models.neural._horizon_forecaster import HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AttentionWeights
 from deepforecast.nn.decoding import first_input as first_value

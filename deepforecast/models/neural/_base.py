@@ -478,7 +478,7 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _calibration
 
         if _calibration.calibrates(self):
-            from deepforecast.models.neural._recalibration import has_recent_factors
+            from deepforecast.models.neural._predict import has_recent_factors
 
             if not has_recent_factors(state.learned):
                 _calibration.warn_of_intervals(self, state.learned)

@@ -18,16 +18,13 @@ For positive distributions all values are logarithms, so that their quantiles st
 
 The network that forecasts the tail has seen it neither in training nor in the scales of the target (`scaler_scope`). The
 standardization of covariates and the ratio of scaler="level", a few numbers for all series, are estimated from all rows.
-Factors of recent values, after the training data, are in `_recalibration`.
+Factors of recent values, after the training data, are in `_predict`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from math import inf
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,14 +32,13 @@ import torch
 from scipy.special import ndtr
 from torch import Tensor
 
-from deepforecast.core.forecast import Forecast
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_threads
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
 from deepforecast.errors import TrainingWarning, format_list, warn
-from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, HeadForecast, stratified_noise, to_array
+from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, move, stratified_noise, to_array
 from deepforecast.nn.batch import Inputs
 from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.decoding import decode_samples
@@ -68,115 +64,6 @@ MIN_COVERAGE = 0.625  # of the level; intervals that cover less of the tail are 
 MAX_WINDOWS = 512
 MAX_PATH_WINDOWS = 128  # the same for autoregressive networks, which draw sample paths per window
 BATCH_SIZE = 256  # windows
-
-
-@dataclass(frozen=True)
-class QuantileFactors:
-    """Factors of the distances from the median at increasing `probabilities`, without 0.5.
-
-    `factors` are (levels,) for all series, or (series, levels).
-    """
-
-    probabilities: Floats
-    factors: Floats
-
-    def at(self, probabilities: Sequence[float]) -> Floats:
-        """Factors at any probabilities, (probabilities,) or (series, probabilities), interpolated linearly and constant
-        in the tails; those next to the median are constant up to it.
-        """
-        requested = np.asarray(probabilities, dtype=np.float64)
-        is_below = self.probabilities < 0.5
-
-        def interpolate(factors: Floats) -> Floats:
-            lower = np.interp(requested, self.probabilities[is_below], factors[is_below])
-            upper = np.interp(requested, self.probabilities[~is_below], factors[~is_below])
-            return np.where(requested < 0.5, lower, upper)
-
-        return np.apply_along_axis(interpolate, -1, self.factors)
-
-
-def quantile_factors(learned: LearnedState) -> QuantileFactors | None:
-    """The factors of a state, if it has any."""
-    calibration = learned.shared.get("calibration")
-    return None if calibration is None else QuantileFactors(calibration["probabilities"], calibration["factors"])
-
-
-@dataclass(frozen=True)
-class CalibratedForecast(Forecast):
-    """A forecast whose quantiles are moved away from or towards the median; its points do not change.
-
-    `compute_factors` is called when quantiles are requested.
-    """
-
-    forecast: Forecast
-    compute_factors: Callable[[], QuantileFactors]
-    head: str | Head
-    bounds: tuple[float, float] = (-inf, inf)
-
-    @cached_property
-    def calibration(self) -> QuantileFactors:
-        """The factors."""
-        return self.compute_factors()
-
-    @property
-    def mean(self) -> Floats:  # type: ignore[override]
-        """The mean of the network's distribution."""
-        return self.forecast.mean
-
-    def point(self, point_kind: str) -> Floats:
-        """The point forecast of the network."""
-        return self.forecast.point(point_kind)
-
-    def quantiles(self, probabilities: Sequence[float]) -> Floats:
-        """Calibrated quantiles (series, steps, probabilities)."""
-        if list(probabilities) == [0.5]:
-            return self.forecast.quantiles(probabilities)
-        forecast = self.forecast
-        if isinstance(forecast, HeadForecast) and forecast.bounds != (-inf, inf):
-            forecast = replace(forecast, bounds=(-inf, inf))  # the bounds apply to the calibrated quantiles alone
-        values = forecast.quantiles([*probabilities, 0.5])
-        factors = self.calibration.at(probabilities)[..., None, :]  # (series or none, 1, probabilities)
-        return np.clip(move(values[..., -1:], values[..., :-1], factors, self.head), *self.bounds)
-
-    def move_paths(self, paths: Floats) -> Floats:
-        """Sample paths (series, samples, steps), each value moved by the factor at its own probability.
-
-        The probability is that of the value between the quantiles with factors, so equal values stay equal, and the
-        order of the paths at a step is the same.
-        """
-        levels = self.calibration.probabilities
-        factors = np.moveaxis(self.calibration.factors, -1, 0)[..., None, None]  # (levels, series or none, 1, 1)
-        values = np.moveaxis(self.forecast.quantiles([*levels, 0.5]), -1, 0)[:, :, None]  # (levels, series, 1, steps)
-        median, below = values[-1], int(np.searchsorted(levels, 0.5))
-        lower = _factors_at(median - paths, median - values[:below][::-1], factors[:below][::-1])
-        upper = _factors_at(paths - median, values[below:-1] - median, factors[below:])
-        return np.clip(move(median, paths, np.where(paths < median, lower, upper), self.head), *self.bounds)
-
-    def skip_steps(self, steps: int) -> CalibratedForecast:
-        """The forecast without its first `steps`."""
-        return replace(self, forecast=self.forecast.skip_steps(steps))
-
-
-def move(median: Floats, values: Floats, factors: Floats, head: str | Head) -> Floats:
-    """median + factors (values - median), within the support of the head; integers for counts."""
-    facts = head_facts(head)
-    if facts.support == "positive":
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(median > 0, median * (values / median) ** factors, values))
-    moved = median + factors * (values - median)
-    if facts.support == "nonnegative":
-        moved = np.maximum(moved, 0.0)
-    return np.asarray(np.rint(moved) if facts.is_count else moved)
-
-
-def _factors_at(distance: Floats, distances: Floats, factors: Floats) -> Floats:
-    """Factors of values at a distance from the median, between those of quantiles (levels, ...) at increasing distances."""
-    interpolated = np.full(distance.shape, factors[0])
-    for inner, outer, change in zip(distances[:-1], distances[1:], np.diff(factors, axis=0), strict=True):
-        gap = outer - inner
-        share = np.where(gap > 0, (distance - inner) / np.where(gap > 0, gap, 1.0), distance >= outer)
-        interpolated += change * np.clip(share, 0.0, 1.0)
-    return interpolated
 
 
 def held_out_rows(panel: Panel, horizon: int, validation_size: int | None = None) -> Ints:

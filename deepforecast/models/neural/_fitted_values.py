@@ -21,7 +21,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.models.neural._decoding import greedy_paths
 from deepforecast.models.neural._forecast import BATCH_MULTIPLE
-from deepforecast.models.neural._predict import MAX_VALUES, HorizonForecaster
+from deepforecast.models.neural._horizon_forecaster import MAX_VALUES, HorizonForecaster
 from deepforecast.models.neural._series_state import last_values, series_index, window_columns
 from deepforecast.nn.scaling import series_scale
 from deepforecast.training.defaults import torch_defaults

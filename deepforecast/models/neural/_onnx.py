@@ -40,7 +40,7 @@ from deepforecast.core.atomic import replace_file
 from deepforecast.core.forecast import resolve_bounds
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
-from deepforecast.models.neural._calibration import QuantileFactors, quantile_factors
+from deepforecast.models.neural._forecast import QuantileFactors, quantile_factors
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
 from deepforecast.nn.body import AutoregressiveBody

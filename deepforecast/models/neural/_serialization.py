@@ -234,13 +234,13 @@ def _check_series_arrays(learned: LearnedState, columns: WindowColumns) -> None:
 
 
 def _check_record(record: Any) -> None:
-    """Raise `InvalidManifest` unless `record` is a training record, see `_fit._record_arrays`."""
+    """Raise `InvalidManifest` unless `record` is a training record, see `_training._record_arrays`."""
     if (
         not isinstance(record, dict)
-        or set(record) != {*RECORD_ARRAYS, "best_step", "stop_reason", "n_epochs"}
+        or set(record) != {*RECORD_ARRAYS, "best_step", "stop_reason"}
         or not isinstance(record["stop_reason"], str)
     ):
-        names = format_list([*RECORD_ARRAYS, "best_step", "stop_reason", "n_epochs"], max_shown=20)
+        names = format_list([*RECORD_ARRAYS, "best_step", "stop_reason"], max_shown=20)
         raise InvalidManifest(
             f"the training record must have the keys {names}, got {format_value(record, 200)}"
         )
@@ -258,11 +258,6 @@ def _check_record(record: Any) -> None:
     if validated_steps.dtype.kind != "i" or ((validated_steps < 1) | (validated_steps > n_steps)).any():
         raise InvalidManifest(f"'validation_steps' of the training record must contain integers from 1 to {n_steps}")
     _check_integer(record["best_step"], "best_step", 0, n_steps)
-    if not isinstance(record["n_epochs"], float) or not 0 <= record["n_epochs"] < math.inf:
-        raise InvalidManifest(
-            "'n_epochs' of the training record must be a number of epochs (float, at least 0), got "
-            f"{format_value(record['n_epochs'])}"
-        )
 
 
 def _check_scale(scale: Any, scaler_scope: str) -> None:

@@ -70,9 +70,7 @@ def train_network(
         if tail.any():
             network = learned.shared["network"]
             entries = _calibration.calibrate(model, network, tail_sampler.windows, tail_sampler.rows, panel, tail)
-    windows_per_step = options.batch_size * options.accumulate_grad_batches
-    n_epochs = record.best_step * windows_per_step / len(sampler.window_index)
-    return {"training_record": _record_arrays(record, n_epochs), **entries}
+    return {"training_record": _record_arrays(record), **entries}
 
 
 def _train_twice(
@@ -154,14 +152,14 @@ def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecor
     )
 
 
-def _record_arrays(record: Any, n_epochs: float = 0.0) -> dict[str, Any]:
+def _record_arrays(record: TrainingRecord) -> dict[str, Any]:
     """The training record as it is stored in the state: arrays by name, and scalars."""
     return {
         "loss": np.array(record.loss), "learning_rate": np.array(record.learning_rate),
         "gradient_norm": np.array(record.gradient_norm),
         "seconds": np.array(record.seconds), "validation_steps": np.array(list(record.validation_loss), dtype=np.int64),
         "validation_loss": np.array(list(record.validation_loss.values())), "best_step": record.best_step,
-        "stop_reason": record.stop_reason, "n_epochs": n_epochs,
+        "stop_reason": record.stop_reason,
     }  # fmt: skip
 
 

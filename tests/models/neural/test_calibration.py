@@ -14,16 +14,15 @@ from deepforecast import MLP, NeuralProphet, Seq2Seq, load
 from deepforecast.data.panel import Panel
 from deepforecast.datasets import generate
 from deepforecast.errors import CapabilityError, ParameterError, SaveError, TrainingWarning
-from deepforecast.models.neural import _calibration, _recalibration
+from deepforecast.models.neural import _calibration, _predict
 from deepforecast.models.neural._calibration import (
     estimate_factors,
     held_out_rows,
     make_monotone,
-    move,
-    quantile_factors,
     spread_windows,
 )
-from deepforecast.models.neural._recalibration import recent_factors
+from deepforecast.models.neural._forecast import move, quantile_factors
+from deepforecast.models.neural._predict import recent_factors
 
 H = 7
 SMALL: dict[str, Any] = {
@@ -161,7 +160,7 @@ def recent(model: MLP, frame: pd.DataFrame) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", [MLP, Seq2Seq])
 def test_intervals_do_not_depend_on_the_other_series(kind: Any, noisy: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_recalibration, "MAX_RECENT_PATH_WINDOWS", 6)
+    monkeypatch.setattr(_predict, "MAX_RECENT_PATH_WINDOWS", 6)
     sizes = {"hidden_sizes": [16], "scaler_scope": "panel"} if kind is MLP else {"hidden_size": 8}
     options = {"horizon": H, "input_size": 14, "max_steps": 10, "calendar": None, **sizes}
     model = kind(**options, alias="m").fit(first_rows(noisy, 780))
@@ -200,8 +199,8 @@ def test_recent_factors_are_computed_for_intervals_only(
     early: MLP, noisy: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    original = _recalibration.recent_factors
-    monkeypatch.setattr(_recalibration, "recent_factors", lambda *values: (calls.append(1), original(*values))[1])
+    original = _predict.recent_factors
+    monkeypatch.setattr(_predict, "recent_factors", lambda *values: (calls.append(1), original(*values))[1])
     early.predict(frame=noisy)
     early.fitted_values(noisy)
     assert not calls

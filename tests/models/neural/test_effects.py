@@ -140,7 +140,7 @@ def test_a_value_seen_moves_the_forecast_and_a_hidden_one_is_not_there(kind: Any
 @pytest.mark.filterwarnings("ignore:.*missing values")
 @pytest.mark.parametrize("kind", MODELS)
 def test_nothing_hidden_reaches_the_body(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it sees of a window with holes does not hang on what stood there, nor are the holes anything but 0."""
+    """What it sees of a window with holes does not depend on what stood there, nor are the holes anything but 0."""
     import torch
 
     from deepforecast.nn.batch import Batch

@@ -12,7 +12,7 @@ import torch
 
 from deepforecast import LSTM, MLP, NBEATS, Conformal, DLinear, NLinear, Seq2Seq
 from deepforecast.models.neural import _integrated_gradients
-from deepforecast.models.neural._predict import HorizonForecaster
+from deepforecast.models.neural._horizon_forecaster import HorizonForecaster
 from tests.models.neural.test_predict import panel
 
 HORIZON = 4

@@ -1,4 +1,4 @@
-"""`NeuralProphet`: components that add up, trend and seasons that hang on time alone, lags, own components, what it refuses."""
+"""`NeuralProphet`: components that add up, trend and seasons that depend on time alone, lags, own components, what it refuses."""
 
 from __future__ import annotations
 

@@ -157,15 +157,15 @@ def test_threads_are_as_they_were() -> None:
 
 
 def test_paths_of_some_series_after_the_other_are_those_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deepforecast.models.neural import _predict
+    from deepforecast.models.neural import _horizon_forecaster
 
     model = deepforecast.MLP(horizon=4, input_size=8, hidden_sizes=[8], max_steps=3).fit(panel(10, 40))
     whole = model.predict(11, level=80), model.simulate(3, 11, seed=2)
-    monkeypatch.setattr(_predict, "MAX_VALUES", 1)
+    monkeypatch.setattr(_horizon_forecaster, "MAX_VALUES", 1)
     groups: list[int] = []
-    plain = _predict.sample_paths
+    plain = _horizon_forecaster.sample_paths
     monkeypatch.setattr(
-        _predict,
+        _horizon_forecaster,
         "sample_paths",
         lambda forecaster, *rest: groups.append(len(forecaster.recent_values)) or plain(forecaster, *rest),
     )

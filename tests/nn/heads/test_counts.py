@@ -164,7 +164,7 @@ def test_golden() -> None:
 
 
 def test_a_multiple_of_it_is_one_too() -> None:
-    """Levels hang on no unit: the variance of 3 y is sqrt(3) times the dispersion times the mean's power."""
+    """Levels depend on no unit: the variance of 3 y is sqrt(3) times the dispersion times the mean's power."""
     raw = torch.tensor([[0.4, -0.2]], dtype=torch.float64)
     mean, dispersion = softplus_floor(raw[0, 0]), softplus_floor(raw[0, 1])
     back = torch.stack([3 * mean, 3**0.5 * dispersion]) - 1e-6
