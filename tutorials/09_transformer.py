@@ -22,10 +22,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from deepforecast import SeasonalNaive, Transformer, compare, datasets, plot
+from deepforecast.nn.encoder_decoder import Decoder, DecodingPosition, Encoder, LayerOptions
 from deepforecast.nn.layers import normalization
 from deepforecast.nn.multihead import AttentionMask, KeyValueProjection, SelfAttention
 from deepforecast.nn.positions import sinusoidal_encoding
-from deepforecast.nn.transformer import Decoder, DecodingPosition, Encoder, LayerOptions
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 
@@ -498,7 +498,7 @@ print("smallest width:", smallest)
 # - `Transformer`, `Transformer.beam_search`, `Transformer.simulate`, `Transformer.explain`, `plot`, `datasets`
 # - `nn.multihead.SelfAttention`, `nn.multihead.CrossAttention`, `nn.positions.sinusoidal_encoding`,
 #   `nn.layers.normalization`
-# - `nn.transformer.Encoder`, `nn.transformer.Decoder`, `nn.transformer.LayerOptions`
+# - `nn.encoder_decoder.Encoder`, `nn.encoder_decoder.Decoder`, `nn.encoder_decoder.LayerOptions`
 #
 # To read on: Vaswani et al. (2017), *Attention is all you need*; Xiong et al. (2020), *On layer normalization in the
 # Transformer architecture*; Holtzman et al. (2020), *The curious case of neural text degeneration* (top-p); Nie et al.

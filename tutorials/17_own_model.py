@@ -39,7 +39,7 @@ from deepforecast import (
 )
 from deepforecast.core.forecast import NormalForecast
 from deepforecast.core.state import LearnedState
-from deepforecast.nn.body import DirectBody
+from deepforecast.nn.network import DirectBody
 
 SHORT = os.environ.get("DEEPFORECAST_SHORT") == "1"  # a quick run, as in the tests: less training
 STEPS = 30 if SHORT else 300
@@ -351,4 +351,4 @@ assert failed_rows
 #
 # - `Forecaster`, `param`, `register`, `Capabilities`, `Panel`
 # - `testing.run`, `tune`, `compare`, `load`, `core.state.LearnedState`, `core.forecast.NormalForecast`,
-#   `nn.body.DirectBody`
+#   `nn.network.DirectBody`

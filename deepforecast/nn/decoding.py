@@ -1,94 +1,34 @@
-"""Decoding of autoregressive bodies: teacher forcing, greedy decoding, ancestral sampling and beam search."""
+"""Decoding of autoregressive bodies by ancestral sampling and beam search; greedy decoding is in `network`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.batch import Inputs
-from deepforecast.nn.body import DirectBody, State, repeat_paths, select_paths, stack_steps
-from deepforecast.nn.devices import as_float64, place
+from deepforecast.nn.batch import Inputs, as_float64, place
 from deepforecast.nn.heads.bins import BinnedHead
-from deepforecast.nn.scaling import Scale, last_observed
-
-if TYPE_CHECKING:
-    from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.network import (
+    DirectBody,
+    ForecastNetwork,
+    State,
+    first_input,
+    repeat_paths,
+    select_paths,
+    stack_steps,
+)
+from deepforecast.nn.scaling import Scale
 
 Sampling = tuple[float, float]
 """Temperature and top-p of a categorical head, see `apply_temperature`."""
+
 DEFAULT_SAMPLING: Sampling = (1.0, 1.0)
 
 StepFunction = Callable[[State, Tensor, Tensor, int], tuple[Tensor, State]]
 """Function of state, previous value, future features and step index, as `AutoregressiveBody.step`."""
-
-
-def first_input(inputs: Inputs) -> Tensor:
-    """Return the decoder's first input, the last observed value, (batch,)."""
-    return last_observed(inputs.y, inputs.observed).squeeze(1)
-
-
-def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
-    """Decode with the median (or mean) of each step as the next input.
-
-    Returns the raw output of every step, (batch, horizon, out_features).
-    """
-    state, previous = network.initial_state(inputs), first_input(inputs)
-    future = inputs.future_features
-    raw_steps: list[Tensor] = []
-    for step in range(network.sizes.horizon):
-        raw, state = network.step(state, previous, future[:, step], step)
-        previous = (network.head.mean(raw) if mean else median(network, raw)).to(previous)
-        raw_steps.append(raw)
-    return stack_steps(raw_steps)
-
-
-def decode_teacher_forced(
-    network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float
-) -> Tensor:
-    """Decode with the true value before each step as input, where it is observed.
-
-    Parameters
-    ----------
-    network : ForecastNetwork
-    inputs : Inputs
-    target : Tensor of shape (batch, horizon)
-        Scaled target.
-    target_mask : Tensor of shape (batch, horizon)
-        1 where the target is observed, else 0.
-    ratio : float
-        Teacher-forcing ratio. 1: all steps get the true value, and are computed in one pass. Below 1:
-        each step gets it with this probability, otherwise the median that the network predicts
-        (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
-
-    Returns
-    -------
-    Tensor of shape (batch, horizon, out_features)
-    """
-    if ratio >= 1.0:
-        previous_values = _previous_values(first_input(inputs), target, target_mask)
-        raw = network.autoregressive_body.forward_teacher_forced(inputs, previous_values)
-        return network._restore_location(raw, raw)
-    state, previous = network.initial_state(inputs), first_input(inputs)
-    future = inputs.future_features
-    raw_steps: list[Tensor] = []
-    teacher_forced = (
-        torch.rand(target.shape, device=target.device) < ratio
-        if ratio > 0
-        else torch.zeros_like(target_mask, dtype=torch.bool)
-    )
-    for step in range(target.shape[1]):
-        raw, state = network.step(state, previous, future[:, step], step)
-        raw_steps.append(raw)
-        prediction = median(network, raw).detach().to(target.dtype)
-        previous = torch.where(
-            teacher_forced[:, step] & (target_mask[:, step] > 0), target[:, step], prediction
-        )
-    return stack_steps(raw_steps)
 
 
 def decode_samples(
@@ -170,23 +110,6 @@ def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
     # A value is excluded if those before it reach top_p already; the first is always kept.
     excluded = probability.cumsum(-1) - probability >= top_p
     return raw.masked_fill(torch.zeros_like(excluded).scatter(-1, order, excluded), -torch.inf)
-
-
-def median(network: ForecastNetwork, raw: Tensor) -> Tensor:
-    """Return the median (or point) of the head's distribution, (..., out_features) -> (...)."""
-    return network.head.median(raw)
-
-
-def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
-    """Return the value before each step, (batch, horizon), or the last observed one if it is missing.
-
-    `first` (batch,) is the last observed value of the window.
-    """
-    values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
-    observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
-    order = torch.arange(values.shape[1], device=values.device).expand_as(values)
-    last_observed = torch.where(observed > 0, order, torch.zeros_like(order)).cummax(1).values
-    return values.gather(1, last_observed)
 
 
 @dataclass(frozen=True)

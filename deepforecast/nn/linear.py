@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
+from deepforecast.nn.network import DirectBody
 
 RANK = 8
 """Number of linear combinations of the inputs that the features other than locations depend on."""

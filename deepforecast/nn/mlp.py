@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.layers import normalization as make_normalization
+from deepforecast.nn.network import DirectBody
 
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "silu", "tanh")
 

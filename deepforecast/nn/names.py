@@ -81,12 +81,12 @@ class LossFacts(NamedTuple):
 
 
 LOSS_FACTS: dict[str, LossFacts] = {
-    "mae": LossFacts("losses.absolute"),
-    "mse": LossFacts("losses.squared"),
-    "huber": LossFacts("losses.huber"),
-    "mase": LossFacts("losses.mase", needs_naive_error=True),
-    "smape": LossFacts("losses.smape", uses_level=True),
-    "owa": LossFacts("losses.owa", needs_naive_error=True, uses_level=True),
+    "mae": LossFacts("heads.point.absolute"),
+    "mse": LossFacts("heads.point.squared"),
+    "huber": LossFacts("heads.point.huber"),
+    "mase": LossFacts("heads.point.mase", needs_naive_error=True),
+    "smape": LossFacts("heads.point.smape", uses_level=True),
+    "owa": LossFacts("heads.point.owa", needs_naive_error=True, uses_level=True),
 }
 
 LOCATION_HEADS = tuple(name for name, facts in HEAD_FACTS.items() if facts.is_location)

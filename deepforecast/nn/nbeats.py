@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
 from deepforecast.nn.mlp import MLP, covariates_width, flatten_covariates
+from deepforecast.nn.network import DirectBody
 
 STACK_KINDS = ("generic", "trend", "season")
 

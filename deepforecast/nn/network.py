@@ -1,19 +1,21 @@
 """ForecastNetwork: scaler, embeddings, body and head in one module, used in training, forecasting
-and export.
+and export; and the base classes of bodies, which map inputs to the features that the head reads.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Batch, Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
-from deepforecast.nn.heads.registry import Head
+from deepforecast.nn.heads.base import Head
 from deepforecast.nn.layers import CategoryEmbedding
-from deepforecast.nn.scaling import Scale, scale_window
+from deepforecast.nn.scaling import Scale, last_observed, scale_window
 
 
 class ForecastNetwork(nn.Module):
@@ -113,7 +115,7 @@ class ForecastNetwork(nn.Module):
             return self._restore_location(
                 raw, torch.cumsum(raw, 1) if self.scaler == "difference" else raw
             )
-        from deepforecast.nn.decoding import decode_greedy
+        from deepforecast.nn.network import decode_greedy
 
         return decode_greedy(self, inputs)
 
@@ -154,7 +156,7 @@ class ForecastNetwork(nn.Module):
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:
-            from deepforecast.nn.decoding import decode_teacher_forced
+            from deepforecast.nn.network import decode_teacher_forced
 
             raw = decode_teacher_forced(
                 self,
@@ -190,3 +192,205 @@ class ForecastNetwork(nn.Module):
         return torch.cat(
             [raw[..., : location_slice.start], locations, raw[..., location_slice.stop :]], dim=-1
         )
+
+
+def first_input(inputs: Inputs) -> Tensor:
+    """Return the decoder's first input, the last observed value, (batch,)."""
+    return last_observed(inputs.y, inputs.observed).squeeze(1)
+
+
+def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
+    """Decode with the median (or mean) of each step as the next input.
+
+    Returns the raw output of every step, (batch, horizon, out_features).
+    """
+    state, previous = network.initial_state(inputs), first_input(inputs)
+    future = inputs.future_features
+    raw_steps: list[Tensor] = []
+    for step in range(network.sizes.horizon):
+        raw, state = network.step(state, previous, future[:, step], step)
+        previous = (network.head.mean(raw) if mean else network.head.median(raw)).to(previous)
+        raw_steps.append(raw)
+    return stack_steps(raw_steps)
+
+
+def decode_teacher_forced(
+    network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float
+) -> Tensor:
+    """Decode with the true value before each step as input, where it is observed.
+
+    Parameters
+    ----------
+    network : ForecastNetwork
+    inputs : Inputs
+    target : Tensor of shape (batch, horizon)
+        Scaled target.
+    target_mask : Tensor of shape (batch, horizon)
+        1 where the target is observed, else 0.
+    ratio : float
+        Teacher-forcing ratio. 1: all steps get the true value, and are computed in one pass. Below 1:
+        each step gets it with this probability, otherwise the median that the network predicts
+        (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
+
+    Returns
+    -------
+    Tensor of shape (batch, horizon, out_features)
+    """
+    if ratio >= 1.0:
+        previous_values = _previous_values(first_input(inputs), target, target_mask)
+        raw = network.autoregressive_body.forward_teacher_forced(inputs, previous_values)
+        return network._restore_location(raw, raw)
+    state, previous = network.initial_state(inputs), first_input(inputs)
+    future = inputs.future_features
+    raw_steps: list[Tensor] = []
+    teacher_forced = (
+        torch.rand(target.shape, device=target.device) < ratio
+        if ratio > 0
+        else torch.zeros_like(target_mask, dtype=torch.bool)
+    )
+    for step in range(target.shape[1]):
+        raw, state = network.step(state, previous, future[:, step], step)
+        raw_steps.append(raw)
+        prediction = network.head.median(raw).detach().to(target.dtype)
+        previous = torch.where(
+            teacher_forced[:, step] & (target_mask[:, step] > 0), target[:, step], prediction
+        )
+    return stack_steps(raw_steps)
+
+
+def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
+    """Return the value before each step, (batch, horizon), or the last observed one if it is missing.
+
+    `first` (batch,) is the last observed value of the window.
+    """
+    values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
+    observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
+    order = torch.arange(values.shape[1], device=values.device).expand_as(values)
+    last_observed = torch.where(observed > 0, order, torch.zeros_like(order)).cummax(1).values
+    return values.gather(1, last_observed)
+
+
+State = tuple[Tensor, ...]
+"""State of an autoregressive body: tensors whose first axis is the window, or the path that
+continues it.
+"""
+
+
+class DirectBody(nn.Module, ABC):
+    """A body that computes all steps at once (direct multi-step forecasting)."""
+
+    uses_history: bool = True  # whether the output depends on the values of the window
+    needs_history: ClassVar[bool] = True  # whether a window must have an observed value
+    uses_series_id: ClassVar[bool] = False  # whether `Inputs` must have `static_codes` and `level`
+
+    def penalty(self) -> Tensor | None:
+        """Return a regularisation term that is added to the training loss, or None."""
+        return None
+
+    @abstractmethod
+    def features(self, inputs: Inputs) -> Tensor:
+        """Return the raw output for the head, (batch, horizon, out_features)."""
+
+
+class AutoregressiveBody(nn.Module, ABC):
+    """A body that computes one step after the other from the previous value.
+
+    If N sample paths continue each window, the first `shared_state` tensors of the state are shared
+    by the paths of a window and have shape (batch, ...). All others have shape (batch * N, ...), the
+    paths of a window next to each other.
+    """
+
+    shared_state: ClassVar[int] = 0
+    needs_history: ClassVar[bool] = True
+    uses_series_id: ClassVar[bool] = False
+
+    def penalty(self) -> Tensor | None:
+        """Return a regularisation term that is added to the training loss, or None."""
+        return None
+
+    @abstractmethod
+    def initial_state(self, inputs: Inputs) -> State:
+        """Return the state at the cutoff."""
+
+    @abstractmethod
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
+    ) -> tuple[Tensor, State]:
+        """Compute the next step.
+
+        Parameters
+        ----------
+        state : State
+        previous : Tensor of shape (batch * N,)
+            Scaled value of the step before.
+        future : Tensor of shape (batch * N, future_features)
+            Future features of the step.
+        step_index : int
+            Index of the step, from 0.
+
+        Returns
+        -------
+        raw : Tensor of shape (batch * N, out_features)
+            Raw output for the head.
+        state : State
+            The state after the step.
+        """
+
+    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+        """Compute all steps given the values before them: (batch, horizon) -> (batch, horizon,
+        out_features).
+
+        This one calls `step` in a loop; subclasses override it if a parallel pass gives the same
+        result.
+        """
+        state = self.initial_state(inputs)
+        future = inputs.future_features
+        raw_steps: list[Tensor] = []
+        for step in range(previous.shape[1]):
+            raw, state = self.step(state, previous[:, step], future[:, step], step)
+            raw_steps.append(raw)
+        return stack_steps(raw_steps)
+
+
+@dataclass(frozen=True)
+class AttentionWeights:
+    """Attention weights of one layer; those of a query sum to 1 over the keys.
+
+    Time steps are counted from the cutoff: 0 is the last of the window, 1 the first of the horizon.
+    A patch has the position of its last time step.
+    """
+
+    kind: str  # "cross": from the horizon to the window; "self": within the window or the horizon
+    layer: int
+    weights: Tensor  # (B, heads, queries, keys)
+    queries: Tensor  # (queries,) int64
+    keys: Tensor  # (keys,) int64
+
+
+class AttentionBody(ABC):
+    """A body that can return its attention weights."""
+
+    @abstractmethod
+    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+        """Return the weights of all layers, given the scaled values (batch, horizon) before each
+        step.
+        """
+
+
+def repeat_paths(state: State, n_shared: int, n_paths: int) -> State:
+    """Return a state from which `n_paths` paths continue each window; the first `n_shared` tensors
+    are not repeated.
+    """
+    return state[:n_shared] + tuple(tensor.repeat_interleave(n_paths, 0) for tensor in state[n_shared:])
+
+
+def select_paths(state: State, n_shared: int, parent: Tensor) -> State:
+    """Return the state of the paths with index `parent` (batch * N,); the first `n_shared` tensors
+    are unchanged.
+    """
+    return state[:n_shared] + tuple(tensor.index_select(0, parent) for tensor in state[n_shared:])
+
+
+def stack_steps(steps: list[Tensor]) -> Tensor:
+    """Stack steps (batch, out_features) to (batch, steps, out_features)."""
+    return torch.stack(steps, dim=1)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
 from deepforecast.nn.mlp import MLP
+from deepforecast.nn.network import DirectBody
 
 TREND_PRIOR_SCALE = 5.0
 """Standard deviation of the normal prior on slope and offset."""

@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
 from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.mlp import MLP
+from deepforecast.nn.network import AutoregressiveBody, DirectBody, State
 
 MIN_FUSED_SIZE = 6_000
 """Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused

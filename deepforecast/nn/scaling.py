@@ -13,8 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.devices import as_float64
+from deepforecast.nn.batch import Batch, as_float64
 
 NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
 MIN_RELATIVE_SCALE = 1e-14  # of the largest |y|: a hundred times the rounding error of a constant window

@@ -17,14 +17,8 @@ from torch import Tensor, nn
 
 from deepforecast.nn.attention import Attention, AttentionOptions, self_attention, valid_steps
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import (
-    AttentionBody,
-    AttentionWeights,
-    AutoregressiveBody,
-    State,
-    stack_steps,
-)
 from deepforecast.nn.layers import Dropout
+from deepforecast.nn.network import AttentionBody, AttentionWeights, AutoregressiveBody, State, stack_steps
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
 
 N_WAVELENGTHS = 8

@@ -1,281 +1,423 @@
-"""Transformer encoder and decoder layers: attention and feed-forward sublayers with residual
-connections.
+"""Transformer bodies: an encoder over the window, and an autoregressive or direct decoder over the
+horizon.
 
-Vaswani et al. (2017), "Attention Is All You Need", arXiv:1706.03762.
+Vaswani et al. (2017), arXiv:1706.03762. The tokens of the window are time steps, or patches of
+consecutive ones as in PatchTST (Nie et al. 2023, arXiv:2211.14730).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deepforecast.errors import ParameterError, format_value
-from deepforecast.nn.layers import Dropout, normalization
-from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
-
-ACTIVATIONS = ("relu", "gelu", "swiglu")
+from deepforecast.errors import ParameterError
+from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.nn.encoder_decoder import Decoder, DecodingPosition, Encoder, LayerOptions
+from deepforecast.nn.layers import Dropout
+from deepforecast.nn.multihead import KeyValueProjection, padding_bias
+from deepforecast.nn.network import AttentionBody, AttentionWeights, AutoregressiveBody, DirectBody, State
+from deepforecast.nn.positions import PositionalEncoding, TokenPositions
+from deepforecast.nn.recurrent import lagged_states, readout_lag
 
 
 @dataclass(frozen=True)
-class LayerOptions:
-    """Options of a Transformer layer.
+class Patching:
+    """Patches of `length` time steps every `stride` steps.
+
+    The last patch ends at the last step of the window; the start of the window is zero-padded.
 
     Parameters
     ----------
-    d_model : int, default 64
-        Width of the tokens.
-    n_heads : int, default 4
-    dim_feedforward : int, default 256
-        Width of the hidden layer of the feed-forward network.
-    activation : {"relu", "gelu", "swiglu"}, default "relu"
-    norm_first : bool, default True
-        Whether to normalise the input of each sublayer (Xiong et al. 2020, arXiv:2002.04745) rather
-        than the sum after it.
-    normalization : str, optional
-        See `normalization`.
-    dropout : float, default 0.0
-        Dropout on the output of each sublayer.
+    input_size : int
+        Time steps per window.
+    length : int, default 1
+        Time steps per patch.
+    stride : int, default 1
+        Distance between patches, at most `length`.
+
+    Examples
+    --------
+    >>> Patching(input_size=96, length=16, stride=8).n_patches, Patching(5, 2, 2).end_positions
+    (12, (0, 2, 4))
     """
 
-    d_model: int = 64
-    n_heads: int = 4
-    dim_feedforward: int = 256
-    activation: str = "relu"
-    norm_first: bool = True
-    normalization: str | None = "layer"
-    dropout: float = 0.0
+    input_size: int
+    length: int = 1
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        """Raise `ParameterError` if the stride is longer than a patch."""
+        if self.stride > self.length:
+            raise ParameterError(
+                f"`stride` must be at most `patch_length`, or time steps would be skipped, got stride={self.stride} and "
+                f"patch_length={self.length}.",
+                hint=f"Use stride={self.length} or a larger patch_length.",
+                parameter="stride",
+            )
+
+    @property
+    def n_patches(self) -> int:
+        """Number of patches per window."""
+        return -(-self.input_size // self.stride)
+
+    @property
+    def first_end(self) -> int:
+        """Index of the last time step of the first patch."""
+        return self.input_size - 1 - (self.n_patches - 1) * self.stride
+
+    @property
+    def end_positions(self) -> tuple[int, ...]:
+        """Indices of the last time steps of the patches."""
+        return tuple(range(self.first_end, self.input_size, self.stride))
+
+    def unfold(self, values: Tensor) -> Tensor:
+        """Cut (batch, steps, columns) into (batch, patches, columns * length)."""
+        if self.length == 1:
+            return values
+        return (
+            F.pad(values, (0, 0, self.length - 1 - self.first_end, 0))
+            .unfold(1, self.length, self.stride)
+            .flatten(2)
+        )
+
+    def select_ends(self, values: Tensor) -> Tensor:
+        """Select the last time step of each patch, (batch, steps, ...) -> (batch, patches, ...)."""
+        return values[:, self.first_end :: self.stride]
+
+
+def default_patch_length(input_size: int) -> int:
+    """Return a quarter of the window, at most 16 and at least 1.
+
+    Examples
+    --------
+    >>> default_patch_length(336), default_patch_length(24), default_patch_length(3)
+    (16, 6, 1)
+    """
+    return max(min(16, input_size // 4), 1)
 
 
 @dataclass(frozen=True)
-class DecodingPosition:
-    """Index of a decoder step, from 0, and the capacity of a new cache, see `SelfAttention.step`."""
+class TransformerOptions:
+    """Options of the Transformer bodies.
 
-    step: int
-    cache_size: int
-
-
-class ResidualLayer(nn.Module):
-    """Base class of layers whose sublayers are added to their input."""
-
-    def __init__(self, options: LayerOptions, n_sublayers: int) -> None:
-        super().__init__()
-        self.norm_first = options.norm_first
-        self.norms = nn.ModuleList(
-            [normalization(options.normalization, options.d_model) for _ in range(n_sublayers)]
-        )
-        self.attention = SelfAttention(options.d_model, options.n_heads)
-        self.feedforward = FeedForward(options.d_model, options.dim_feedforward, options.activation)
-        self.drop = Dropout(options.dropout)
-
-    def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
-        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), (..., d_model) -> (..., d_model)."""
-        norm = self.norms[index]
-        hidden = function(norm(inputs) if self.norm_first else inputs)
-        hidden = inputs + (self.drop(hidden) if self.training else hidden)
-        return hidden if self.norm_first else cast(Tensor, norm(hidden))
-
-
-class EncoderLayer(ResidualLayer):
-    """Self-attention, then a feed-forward network."""
-
-    def __init__(self, options: LayerOptions) -> None:
-        super().__init__(options, 2)
-
-    def forward(
-        self,
-        inputs: Tensor,
-        mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
-        """Map (batch, tokens, d_model) to the same shape.
-
-        The weights (batch, heads, tokens, tokens) are appended to `attention_maps`.
-        """
-        inputs = self.sublayer(
-            0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
-        )
-        return self.sublayer(1, inputs, self.feedforward)
-
-
-class DecoderLayer(ResidualLayer):
-    """Self-attention, attention to the encoder outputs, then a feed-forward network."""
-
-    def __init__(self, options: LayerOptions) -> None:
-        super().__init__(options, 3)
-        self.cross = CrossAttention(options.d_model, options.n_heads)
-
-    def forward(
-        self,
-        steps: Tensor,
-        keys: Tensor,
-        values: Tensor,
-        masks: tuple[AttentionMask, AttentionMask],
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
-        """Decode all steps in parallel.
-
-        Parameters
-        ----------
-        steps : Tensor of shape (batch, horizon, d_model)
-        keys, values : Tensor of shape (batch, heads, keys, dim)
-            Projections of the encoder outputs.
-        masks : (AttentionMask, AttentionMask)
-            Masks of the self-attention and of the attention to the encoder outputs.
-        attention_maps : list of Tensor, optional
-            List to which the weights (batch, heads, horizon, horizon) and (batch, heads, horizon,
-            keys) are appended.
-
-        Returns
-        -------
-        Tensor of shape (batch, horizon, d_model)
-        """
-        steps = self.sublayer(
-            0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps)
-        )
-        steps = self.sublayer(
-            1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps)
-        )
-        return self.sublayer(2, steps, self.feedforward)
-
-    def step(
-        self,
-        token: Tensor,
-        cache: Tensor,
-        memory: tuple[Tensor, Tensor],
-        position: DecodingPosition,
-        masks: tuple[AttentionMask, AttentionMask],
-    ) -> tuple[Tensor, Tensor]:
-        """Decode one step with a key-value cache.
-
-        Parameters
-        ----------
-        token : Tensor of shape (batch * N, d_model)
-        cache : Tensor of shape (batch * N, 2, heads, capacity, dim)
-        memory : (Tensor, Tensor)
-            Keys and values of the encoder outputs, (batch, heads, keys, dim), shared by the N paths
-            of a window.
-        position : DecodingPosition
-        masks : (AttentionMask, AttentionMask)
-
-        Returns
-        -------
-        token : Tensor of shape (batch * N, d_model)
-        cache : Tensor
-        """
-        new_caches: list[Tensor] = []  # one, set by `attend_to_self`
-
-        def attend_to_self(hidden: Tensor) -> Tensor:
-            attended, new_cache = self.attention.step(
-                hidden, cache, position.step, position.cache_size, masks[0]
-            )
-            new_caches.append(new_cache)
-            return attended
-
-        def attend_to_memory(hidden: Tensor) -> Tensor:
-            paths = hidden.view(memory[0].shape[0], -1, hidden.shape[1])
-            return cast(Tensor, self.cross(paths, *memory, masks[1])).view(hidden.shape)
-
-        token = self.sublayer(1, self.sublayer(0, token, attend_to_self), attend_to_memory)
-        return self.sublayer(2, token, self.feedforward), new_caches[0]
-
-
-class Encoder(nn.Module):
-    """Stack of encoder layers with a final normalisation."""
-
-    def __init__(self, options: LayerOptions, n_layers: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([EncoderLayer(options) for _ in range(n_layers)])
-        self.norm = normalization(options.normalization, options.d_model)
-
-    def forward(
-        self,
-        inputs: Tensor,
-        mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
-        """Map (batch, tokens, d_model) to the same shape."""
-        for layer in self.layers:
-            inputs = layer(inputs, mask, attention_maps)
-        return cast(Tensor, self.norm(inputs))
-
-
-class Decoder(nn.Module):
-    """Stack of decoder layers with a final normalisation; keys and values of the encoder outputs
-    come from `KeyValueProjection`.
+    Parameters
+    ----------
+    layer : LayerOptions
+    encoder_layers, decoder_layers : int, default 2
+    positional_encoding : str, optional, default "sinusoidal"
+        See `PositionalEncoding`.
+    patch_length : int, default 1
+        Time steps per token.
+    stride : int, default 1
+        Distance between tokens in time steps.
     """
 
-    def __init__(self, options: LayerOptions, n_layers: int) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList([DecoderLayer(options) for _ in range(n_layers)])
-        self.norm = normalization(options.normalization, options.d_model)
-
-    def forward(
-        self,
-        steps: Tensor,
-        memory: Sequence[Tensor],
-        masks: tuple[AttentionMask, AttentionMask],
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
-        """Decode all steps in parallel, (batch, horizon, d_model) -> the same shape.
-
-        `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads,
-        keys, dim).
-        """
-        for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
-            steps = layer(steps, keys, values, masks, attention_maps)
-        return cast(Tensor, self.norm(steps))
-
-    def step(
-        self,
-        token: Tensor,
-        caches: Sequence[Tensor],
-        memory: Sequence[Tensor],
-        position: DecodingPosition,
-        masks: tuple[AttentionMask, AttentionMask],
-    ) -> tuple[Tensor, list[Tensor]]:
-        """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
-        the new caches.
-        """
-        new_caches = []
-        for index, layer in enumerate(self.layers):
-            pair = memory[2 * index], memory[2 * index + 1]
-            token, cache = cast(DecoderLayer, layer).step(
-                token, caches[index], pair, position, masks
-            )
-            new_caches.append(cache)
-        return cast(Tensor, self.norm(token)), new_caches
+    layer: LayerOptions = field(default_factory=LayerOptions)
+    encoder_layers: int = 2
+    decoder_layers: int = 2
+    positional_encoding: str | None = "sinusoidal"
+    patch_length: int = 1
+    stride: int = 1
 
 
-class FeedForward(nn.Module):
-    """Position-wise feed-forward network, (..., d_model) -> (..., d_model); SwiGLU: Shazeer (2020),
-    arXiv:2002.05202.
+class WindowEncoder(nn.Module):
+    """Encoder of the window: patches as tokens, encoder layers, and keys and values for every
+    decoder layer.
+
+    Padding before the start of a series is masked; later missing values are not, as their
+    covariates are known.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
+    future_positions : sequence of int
+        Positions of the decoder's tokens.
     """
 
-    def __init__(self, width: int, dim_feedforward: int, activation: str) -> None:
+    def __init__(
+        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]
+    ) -> None:
         super().__init__()
-        if activation not in ACTIVATIONS:
-            raise ParameterError(
-                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {format_value(activation)}.",
-                parameter="activation",
-                value=activation
-            )
-        self.activation = activation
-        self.linear1 = nn.Linear(
-            width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward
+        width = options.layer.d_model
+        n_heads = options.layer.n_heads
+        self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
+        self.past_positions = tuple(
+            end - sizes.input_size + 1 for end in self.patches.end_positions
         )
-        self.linear2 = nn.Linear(dim_feedforward, width)
+        self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), width)
+        self.static_projection = (
+            nn.Linear(sizes.static, width, bias=False) if sizes.static else None
+        )
+        self.positions = PositionalEncoding(
+            options.positional_encoding,
+            TokenPositions(self.past_positions, tuple(future_positions)),
+            width,
+            n_heads,
+            sizes.cyclic_columns,
+        )
+        self.drop = Dropout(options.layer.dropout)
+        self.encoder = Encoder(options.layer, options.encoder_layers)
+        self.key_value_projection = KeyValueProjection(width, n_heads, options.decoder_layers)
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Map (..., d_model) to the same shape."""
-        hidden = self.linear1(inputs.flatten(0, -2))
-        if self.activation == "swiglu":
-            gate, value = hidden.chunk(2, dim=-1)
-            hidden = F.silu(gate) * value
-        else:  # ReLU in place: its gradient needs the output only
-            hidden = F.gelu(hidden) if self.activation == "gelu" else torch.relu_(hidden)
-        return cast(Tensor, self.linear2(hidden)).view(inputs.shape)
+    def forward(
+        self, inputs: Inputs, attention_maps: list[Tensor] | None = None
+    ) -> tuple[list[Tensor], Tensor]:
+        """Return the keys and values of the decoder layers, and the padding bias (batch, 1, 1, keys).
+
+        They are [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads, keys,
+        dim). A patch is padding if its last time step is before the first observed value.
+        """
+        bias = padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
+        encoded = self.encoder(self.tokens(inputs), self.positions.past_mask(bias), attention_maps)
+        return self.key_value_projection(encoded, self.positions.rotation(is_future=False)), bias
+
+    def tokens(self, inputs: Inputs) -> Tensor:
+        """Embed the window as tokens, (batch, keys, d_model)."""
+        features = torch.cat(
+            [inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1
+        )
+        tokens = self.input_projection(self.patches.unfold(features))
+        if self.static_projection is not None:
+            tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
+        return cast(
+            Tensor,
+            self.drop(
+                self.positions.add_to(
+                    tokens, self.patches.select_ends(inputs.past), is_future=False
+                )
+            ),
+        )
+
+
+class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
+    """Transformer with an autoregressive decoder: a step depends on the previous value, the steps
+    before it and the window.
+
+    Training is parallel over the steps with a causal mask. In forecasts the encoder runs once and
+    the decoder uses a key-value cache. All past covariates of the last time step of the window are
+    inputs of the first step, too. The state has the keys and values of the window, the padding bias
+    and the context of the first step, all shared by paths, then one cache per layer.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
+    """
+
+    shared_state = 3
+
+    def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
+        super().__init__()
+        self.horizon = sizes.horizon
+        self.window_encoder = WindowEncoder(sizes, options, range(1, sizes.horizon + 1))
+        self.step_projection = nn.Linear(1 + sizes.future_features, options.layer.d_model)
+        self.first_step_projection = (
+            nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
+        )
+        self.decoder = Decoder(options.layer, options.decoder_layers)
+        self.over_time = self.window_encoder.patches.n_patches
+        self.out = nn.Linear(options.layer.d_model, sizes.out_features)
+
+    def initial_state(self, inputs: Inputs) -> State:
+        """Encode the window and return the state with empty caches."""
+        memory, bias = self.window_encoder(inputs)
+        n_windows, heads, _, width = memory[0].shape
+        caches = [bias.new_empty(n_windows, 2, heads, 0, width) for _ in self.decoder.layers]
+        return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
+
+    def step(
+        self, state: State, previous: Tensor, future: Tensor, step_index: int
+    ) -> tuple[Tensor, State]:
+        """Return the raw output of the next step, (batch * N, out_features), and the next state.
+
+        Without gradients the caches are written in place, so that a state can be continued only
+        once.
+        """
+        memory, bias, first_step_context, *caches = state
+        cache_size = step_index + 1 if torch.is_grad_enabled() else self.horizon
+        token = self._tokens(previous.unsqueeze(1), future.unsqueeze(1), step_index).squeeze(1)
+        if step_index == 0:
+            token = (
+                token.view(len(first_step_context), -1, token.shape[-1]) + first_step_context
+            ).flatten(0, 1)
+        masks = self.window_encoder.positions.step_masks(step_index, bias)
+        hidden, new_caches = self.decoder.step(
+            token, caches, memory.unbind(1), DecodingPosition(step_index, cache_size), masks
+        )
+        return self.out(hidden), (memory, bias, first_step_context, *new_caches)
+
+    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+        """Compute all steps given the values (batch, horizon) before them, in one pass."""
+        return cast(Tensor, self.out(self._decode(inputs, previous)))
+
+    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+        """Return the weights of every layer: within the window, within the horizon, and from the
+        horizon to the window.
+        """
+        attention_maps: list[Tensor] = []
+        self._decode(inputs, previous, attention_maps)
+        steps = torch.arange(1, previous.shape[1] + 1)
+        return label_attention_maps(
+            attention_maps,
+            len(self.window_encoder.encoder.layers),
+            torch.tensor(self.window_encoder.past_positions),
+            (steps, steps),
+        )
+
+    def _decode(
+        self, inputs: Inputs, previous: Tensor, attention_maps: list[Tensor] | None = None
+    ) -> Tensor:
+        """Decode all steps in parallel given the values (batch, steps) before them, to (batch, steps,
+        d_model).
+        """
+        memory, bias = self.window_encoder(inputs, attention_maps)
+        n_steps = previous.shape[1]
+        positions = self.window_encoder.positions
+        masks = positions.future_mask(True, n_steps), positions.cross_mask(bias, n_steps)
+        tokens = self._tokens(previous, inputs.future_features[:, :n_steps])
+        tokens = torch.cat([tokens[:, :1] + self._first_step_context(inputs), tokens[:, 1:]], dim=1)
+        return cast(Tensor, self.decoder(tokens, memory, masks, attention_maps))
+
+    def _first_step_context(self, inputs: Inputs) -> Tensor:
+        """Project the past covariates of the last time step, (batch, 1, d_model); 0 without any."""
+        if self.first_step_projection is None:
+            return inputs.y.new_zeros(len(inputs.y), 1, self.out.in_features)
+        return cast(Tensor, self.first_step_projection(inputs.past[:, -1:]))
+
+    def _tokens(self, previous: Tensor, future: Tensor, first_step: int = 0) -> Tensor:
+        """Embed previous values (batch, n) and future features (batch, n, future), to (batch, n,
+        d_model).
+        """
+        tokens = self.step_projection(torch.cat([previous.unsqueeze(-1), future], dim=-1))
+        return cast(
+            Tensor,
+            self.window_encoder.drop(
+                self.window_encoder.positions.add_to(tokens, future, True, first_step)
+            ),
+        )
+
+
+class TransformerDirect(DirectBody, AttentionBody):
+    """Transformer with a direct decoder: a token per patch of the horizon, without a causal mask.
+
+    Inputs of a token are the future covariates of its steps and the values one season before (or
+    `horizon` steps before, if no season fits into the window). Patches of the horizon do not
+    overlap; the last one is cut at the end.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
+    """
+
+    def __init__(self, sizes: InputSizes, options: TransformerOptions) -> None:
+        super().__init__()
+        self.horizon = sizes.horizon
+        self.lag = readout_lag(sizes, sizes.season)
+        self.patch_length = min(options.patch_length, sizes.horizon)
+        self.n_patches = -(-sizes.horizon // self.patch_length)
+        # Position of the last step of each patch.
+        self.last_steps = [
+            min((index + 1) * self.patch_length, sizes.horizon) for index in range(self.n_patches)
+        ]
+        self.window_encoder = WindowEncoder(sizes, options, self.last_steps)
+        self.step_projection = nn.Linear(
+            self.patch_length * (2 + sizes.future_features), options.layer.d_model
+        )
+        self.decoder = Decoder(options.layer, options.decoder_layers)
+        self.over_time = self.window_encoder.patches.n_patches
+        self.out = nn.Linear(options.layer.d_model, self.patch_length * sizes.out_features)
+
+    def features(self, inputs: Inputs) -> Tensor:
+        """Return (batch, horizon, out_features)."""
+        raw = self.out(self._decode(inputs))
+        return cast(
+            Tensor, raw.reshape(raw.shape[0], self.n_patches * self.patch_length, -1)[:, : self.horizon]
+        )
+
+    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+        """Return the weights of every layer: within the window, within the horizon, and from the
+        horizon to the window. All steps of a patch share its weights.
+        """
+        attention_maps: list[Tensor] = []
+        self._decode(inputs, attention_maps)
+        patch_index = torch.arange(self.horizon, device=inputs.y.device) // self.patch_length
+        n_encoder_layers = len(self.window_encoder.encoder.layers)
+        attention_maps[n_encoder_layers:] = [
+            weights[:, :, patch_index] for weights in attention_maps[n_encoder_layers:]
+        ]
+        steps = torch.arange(1, self.horizon + 1)
+        return label_attention_maps(
+            attention_maps,
+            n_encoder_layers,
+            torch.tensor(self.window_encoder.past_positions),
+            (steps, torch.tensor(self.last_steps)),
+        )
+
+    def _decode(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> Tensor:
+        """Decode the tokens of the horizon, (batch, patches, d_model)."""
+        memory, bias = self.window_encoder(inputs, attention_maps)
+        positions = self.window_encoder.positions
+        masks = positions.future_mask(False, self.n_patches), positions.cross_mask(bias, self.n_patches)
+        return cast(Tensor, self.decoder(self._tokens(inputs), memory, masks, attention_maps))
+
+    def _tokens(self, inputs: Inputs) -> Tensor:
+        """Embed the horizon as tokens, (batch, patches, d_model)."""
+        lagged_values = lagged_states(
+            torch.stack([inputs.y, inputs.observed], dim=-1), self.lag, self.horizon
+        )
+        steps = F.pad(
+            torch.cat([lagged_values, inputs.future_features], dim=-1),
+            (0, 0, 0, self.n_patches * self.patch_length - self.horizon),
+        )
+        tokens = self.step_projection(steps.reshape(steps.shape[0], self.n_patches, -1))
+        # Covariates at the last step of each patch.
+        columns = torch.cat(
+            [
+                inputs.future[:, self.patch_length - 1 : self.horizon - 1 : self.patch_length],
+                inputs.future[:, -1:],
+            ],
+            dim=1,
+        )
+        return cast(
+            Tensor,
+            self.window_encoder.drop(
+                self.window_encoder.positions.add_to(tokens, columns, is_future=True)
+            ),
+        )
+
+
+def label_attention_maps(
+    attention_maps: list[Tensor],
+    n_encoder_layers: int,
+    past_steps: Tensor,
+    future_steps: tuple[Tensor, Tensor],
+) -> list[AttentionWeights]:
+    """Convert weights to `AttentionWeights` with kind, layer and positions.
+
+    `attention_maps` are those of the encoder layers, then two for each decoder layer: self-attention
+    and attention to the window. `past_steps` are the positions of the tokens of the window,
+    `future_steps` those of the horizon as queries and as keys.
+    """
+    maps = [
+        AttentionWeights("self", layer, weights, past_steps, past_steps)
+        for layer, weights in enumerate(attention_maps[:n_encoder_layers])
+    ]
+    for layer, (self_weights, cross_weights) in enumerate(
+        zip(
+            attention_maps[n_encoder_layers::2],
+            attention_maps[n_encoder_layers + 1 :: 2],
+            strict=True,
+        )
+    ):
+        maps += [
+            AttentionWeights("self", layer, self_weights, *future_steps),
+            AttentionWeights("cross", layer, cross_weights, future_steps[0], past_steps),
+        ]
+    return maps

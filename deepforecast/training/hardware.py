@@ -11,9 +11,8 @@ import torch
 
 from deepforecast.core.threads import torch_threads
 from deepforecast.errors import TrainingWarning, warn
-from deepforecast.nn.devices import has_float64
+from deepforecast.nn.batch import WindowStore, has_float64
 from deepforecast.nn.network import ForecastNetwork
-from deepforecast.nn.windows import WindowStore
 from deepforecast.training.options import TrainingOptions
 
 MIN_PARALLEL_WORK = 200_000_000

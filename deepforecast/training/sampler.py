@@ -14,8 +14,7 @@ import torch
 
 from deepforecast.data.frames import Ints
 from deepforecast.data.windows import WindowArrays, WindowIndex
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.windows import WindowStore
+from deepforecast.nn.batch import Batch, WindowStore
 
 MAX_VALIDATION_WINDOWS = 16_384
 """Largest number of windows per validation, which could otherwise take more time than training."""

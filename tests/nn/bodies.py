@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
+from deepforecast.nn.network import DirectBody
 
 T = TypeVar("T")
 PLAIN = InputSizes(input_size=12, horizon=4, out_features=1)

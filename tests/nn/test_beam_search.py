@@ -11,11 +11,10 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
-from deepforecast.nn.decoding import beam_search, first_input
+from deepforecast.nn.decoding import beam_search
 from deepforecast.nn.heads.bins import BinnedHead
 from deepforecast.nn.heads.registry import make_head
-from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.network import AutoregressiveBody, DirectBody, ForecastNetwork, State, first_input
 from deepforecast.nn.recurrent import RecurrentAutoregressive, RecurrentOptions
 from tests.nn.bodies import seeded, some_inputs
 

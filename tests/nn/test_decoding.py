@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deepforecast.nn.decoding import apply_temperature, decode_greedy, decode_samples
+from deepforecast.nn.decoding import apply_temperature, decode_samples
 from deepforecast.nn.heads.bins import BinnedHead
 from deepforecast.nn.heads.registry import make_head
+from deepforecast.nn.network import decode_greedy
 from deepforecast.nn.scaling import Scale
 from tests.nn.bodies import seeded, some_inputs
 from tests.nn.test_beam_search import SIZES, Remembering, network, recurrent

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
 from deepforecast.nn.linear import RANK, DLinearBody, NLinearBody, moving_average
+from deepforecast.nn.network import DirectBody
 from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, rows, seeded, shuffled, some_inputs
 
 LOCATED = replace(PLAIN, location_slice=slice(0, 1))

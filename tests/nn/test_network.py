@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Batch, Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody, DirectBody, State
-from deepforecast.nn.decoding import decode_greedy, decode_samples, decode_teacher_forced
-from deepforecast.nn.heads.registry import Head, make_head
-from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.decoding import decode_samples
+from deepforecast.nn.heads.base import Head
+from deepforecast.nn.heads.registry import make_head
+from deepforecast.nn.network import AutoregressiveBody, DirectBody, ForecastNetwork, State, decode_greedy, decode_teacher_forced
 
 L, H = 6, 3
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from deepforecast.nn import recurrent
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.network import AutoregressiveBody
 from deepforecast.nn.recurrent import RecurrentAutoregressive, RecurrentOptions
 from tests.nn.bodies import FULL, seeded, some_inputs
 

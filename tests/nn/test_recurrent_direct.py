@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import DirectBody
+from deepforecast.nn.network import DirectBody
 from deepforecast.nn.recurrent import Recurrent, RecurrentDirect, RecurrentOptions, lagged_states, readout_lag
 from tests.nn.bodies import FULL, keeps_the_rules, seeded, shuffled, some_inputs
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from deepforecast.nn.attention import AttentionOptions
 from deepforecast.nn.batch import Inputs, InputSizes
-from deepforecast.nn.body import AutoregressiveBody, repeat_paths, select_paths
+from deepforecast.nn.network import AutoregressiveBody, repeat_paths, select_paths
 from deepforecast.nn.recurrent import RecurrentOptions
 from deepforecast.nn.scores import SCORES
 from deepforecast.nn.seq2seq import Convolutional, ConvolutionalOptions, Seq2SeqBody, Seq2SeqOptions, time_encoding

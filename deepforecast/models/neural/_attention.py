@@ -15,11 +15,8 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.neural._forecast import HeadForecast, to_array
 from deepforecast.models.neural._horizon_forecaster import HorizonForecaster, move_windows
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.body import AttentionWeights
-from deepforecast.nn.decoding import first_input as first_value
-from deepforecast.nn.decoding import median
-from deepforecast.nn.devices import place
+from deepforecast.nn.batch import Batch, place
+from deepforecast.nn.network import AttentionWeights, first_input
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
@@ -64,7 +61,7 @@ def _recording_pass(
         raw = forecaster.network.features(inputs)
         n_windows = windows.stop - windows.start  # without the padding of the batch
         # The decoder gets the medians of the previous steps.
-        previous_values = torch.cat([first_value(inputs).unsqueeze(1), median(forecaster.network, raw)[:, :-1].float()], dim=1)
+        previous_values = torch.cat([first_input(inputs).unsqueeze(1), forecaster.network.head.median(raw)[:, :-1].float()], dim=1)
         layers = forecaster.network.body.attention_maps(inputs, previous_values)
         batch_maps.append([replace(layer, weights=layer.weights[:n_windows]) for layer in layers])
         if len(batch_maps) == 1:

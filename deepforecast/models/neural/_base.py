@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from deepforecast.data.windows import WindowColumns
     from deepforecast.models.neural._array_predictor import Predictor
     from deepforecast.nn.batch import InputSizes
-    from deepforecast.nn.body import AutoregressiveBody, DirectBody
-    from deepforecast.nn.network import ForecastNetwork
+    from deepforecast.nn.network import AutoregressiveBody, DirectBody, ForecastNetwork
 
 DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 

@@ -39,14 +39,11 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowArrays
 from deepforecast.errors import TrainingWarning, format_list, warn
 from deepforecast.models.neural._forecast import AUTOREGRESSIVE_SAMPLING, move, stratified_noise, to_array
-from deepforecast.nn.batch import Inputs
-from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.batch import Inputs, WindowStore, place
 from deepforecast.nn.decoding import decode_samples
-from deepforecast.nn.devices import place
 from deepforecast.nn.names import Head, head_facts
-from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
 from deepforecast.nn.scaling import Scale
-from deepforecast.nn.windows import WindowStore
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.hardware import place_on_device
 from deepforecast.training.optimization import to_device

@@ -13,8 +13,7 @@ from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats
 from deepforecast.models.neural._forecast import to_array
 from deepforecast.models.neural._horizon_forecaster import HorizonForecaster, move_windows
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.devices import place
+from deepforecast.nn.batch import Batch, place
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

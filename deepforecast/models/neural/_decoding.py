@@ -19,9 +19,9 @@ from deepforecast.data.frames import Floats, Frame, Ints
 from deepforecast.errors import CapabilityError, validate_integer
 from deepforecast.models.neural._forecast import BATCH_MULTIPLE, HeadForecast, pad_batch, to_array
 from deepforecast.models.neural._horizon_forecaster import MAX_WINDOWS, HorizonForecaster, move_windows
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.decoding import beam_search, decode_greedy
-from deepforecast.nn.devices import as_float64, place
+from deepforecast.nn.batch import Batch, as_float64, place
+from deepforecast.nn.decoding import beam_search
+from deepforecast.nn.network import decode_greedy
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:

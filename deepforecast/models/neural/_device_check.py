@@ -14,7 +14,7 @@ from deepforecast.data.panel import Panel
 from deepforecast.errors import DeepForecastError, ParameterError, format_value, suppress_warnings
 from deepforecast.models.neural import _residual_correlation
 from deepforecast.models.neural._simulated_device import simulated_device
-from deepforecast.nn.devices import has_float64
+from deepforecast.nn.batch import has_float64
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.optimization import clip_gradients, to_device
 

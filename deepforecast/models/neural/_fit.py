@@ -252,8 +252,8 @@ def narrow_capabilities(
 
 
 def check_objects(model: NeuralForecaster) -> None:
-    """Check a head or a loss that is passed as an object, see `nn.object_checks`."""
-    from deepforecast.nn.object_checks import check_head, check_loss
+    """Check a head or a loss that is passed as an object, see `nn.heads.registry`."""
+    from deepforecast.nn.heads.registry import check_head, check_loss
 
     with torch_defaults():
         if isinstance(model.head, Head):
@@ -282,7 +282,7 @@ def build_batches(
     `scales` are location and scale of each series. Raises if all series are too short to train on, or
     if all weights are 0.
     """
-    from deepforecast.nn.windows import WindowStore
+    from deepforecast.nn.batch import WindowStore
     from deepforecast.training.sampler import EvaluationWindows, WindowSampler
 
     arrays = windows.window_arrays(panel, columns)

@@ -33,10 +33,9 @@ from deepforecast.models.neural._forecast import (
     to_array,
 )
 from deepforecast.models.neural._series_state import refuse_unobserved, window_columns
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.batch import Batch, as_float64, place
 from deepforecast.nn.decoding import DEFAULT_SAMPLING, Sampling, apply_temperature, decode_samples
-from deepforecast.nn.devices import as_float64, place
+from deepforecast.nn.network import AutoregressiveBody
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.optimization import to_device
 
@@ -195,7 +194,7 @@ def _stratified_noise(forecaster: HorizonForecaster, n_paths: int) -> Floats:
 class HorizonForecaster:
     """Forward passes of a network for the steps after the last observations.
 
-    Everything that depends on the network is computed on its device, see `nn.devices`.
+    Everything that depends on the network is computed on its device, see `nn.batch`.
 
     - `horizon`: steps per forward pass (a block); `blocks`: number of blocks up to the last step.
     - `recent_values`: the last values of the target, (series, input_size); `windows`: as a tensor on the

@@ -28,9 +28,9 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.windows import WindowColumns
 from deepforecast.models.neural._forecast import HeadForecast, to_array
 from deepforecast.models.neural._horizon_forecaster import MAX_WINDOWS, HorizonForecaster, move_windows
-from deepforecast.nn.batch import Batch, Inputs
-from deepforecast.nn.decoding import DEFAULT_SAMPLING, apply_temperature, decode_greedy
-from deepforecast.nn.devices import place
+from deepforecast.nn.batch import Batch, Inputs, place
+from deepforecast.nn.decoding import DEFAULT_SAMPLING, apply_temperature
+from deepforecast.nn.network import decode_greedy
 from deepforecast.nn.scaling import Scale
 
 if TYPE_CHECKING:

@@ -43,11 +43,10 @@ from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeE
 from deepforecast.models.neural._forecast import QuantileFactors, quantile_factors
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch
-from deepforecast.nn.body import AutoregressiveBody
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.heads.distributions import LocationScaleHead
 from deepforecast.nn.heads.quantiles import QuantileHead
-from deepforecast.nn.network import ForecastNetwork
+from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:

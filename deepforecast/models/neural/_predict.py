@@ -37,7 +37,7 @@ from deepforecast.models.neural._forecast import (
 )
 from deepforecast.models.neural._horizon_forecaster import MAX_VALUES, make_forecaster, network_forecast, network_paths
 from deepforecast.models.neural._series_state import window_columns
-from deepforecast.nn.body import AutoregressiveBody
+from deepforecast.nn.network import AutoregressiveBody
 from deepforecast.training.defaults import torch_defaults
 
 if TYPE_CHECKING:

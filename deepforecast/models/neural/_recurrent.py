@@ -10,7 +10,7 @@ from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
-    from deepforecast.nn.body import AutoregressiveBody, DirectBody
+    from deepforecast.nn.network import AutoregressiveBody, DirectBody
 
 
 class RecurrentForecaster(AutoregressiveForecaster):

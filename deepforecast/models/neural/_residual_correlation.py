@@ -20,10 +20,8 @@ from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural._forecast import to_array
 from deepforecast.models.neural._series_state import window_columns
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.body import AutoregressiveBody
-from deepforecast.nn.network import ForecastNetwork
-from deepforecast.nn.windows import WindowStore
+from deepforecast.nn.batch import Batch, WindowStore
+from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
 from deepforecast.training.defaults import torch_defaults
 from deepforecast.training.hardware import place_on_device
 from deepforecast.training.optimization import to_device

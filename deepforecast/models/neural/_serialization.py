@@ -58,7 +58,7 @@ def check_restorable(model: NeuralForecaster) -> None:
     modules = [value for value in (model.head, model.loss) if hasattr(value, "state_dict")]
     if not modules:
         return
-    from deepforecast.nn.object_checks import equal_outputs
+    from deepforecast.nn.heads.registry import equal_outputs
 
     with torch_defaults():
         for module in modules:

@@ -21,7 +21,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from deepforecast.nn.devices import has_float64, without_float64
+from deepforecast.nn.batch import has_float64, without_float64
 
 DEVICE = torch.device("meta")
 MOVES = ("to", "_to_copy", "copy_")  # operations between devices
@@ -40,7 +40,7 @@ class SimulatedTensor(Tensor):
     def __new__(cls, elem: Tensor) -> SimulatedTensor:
         """Wrap a tensor of the CPU."""
         if elem.dtype is torch.float64 and not has_float64(DEVICE):
-            raise DeviceMismatchError("The device has no float64. Keep float64 tensors on the CPU, see `nn.devices`.")
+            raise DeviceMismatchError("The device has no float64. Keep float64 tensors on the CPU, see `nn.batch`.")
         wrapper: SimulatedTensor = Tensor._make_wrapper_subclass(
             cls, elem.size(), strides=elem.stride(), storage_offset=elem.storage_offset(), dtype=elem.dtype, device=DEVICE
         )

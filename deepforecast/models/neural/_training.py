@@ -16,7 +16,7 @@ from deepforecast.data import windows
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural import _calibration, _fit, _series_state
-from deepforecast.nn.windows import WindowStore
+from deepforecast.nn.batch import WindowStore
 from deepforecast.training.callbacks import TrainingRecord
 from deepforecast.training.options import TrainingOptions
 from deepforecast.training.sampler import EvaluationWindows, WindowSampler

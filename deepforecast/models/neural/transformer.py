@@ -11,8 +11,8 @@ from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
-    from deepforecast.nn.body import AutoregressiveBody, DirectBody
-    from deepforecast.nn.transformer_body import TransformerOptions
+    from deepforecast.nn.network import AutoregressiveBody, DirectBody
+    from deepforecast.nn.transformer import TransformerOptions
 
 
 @register
@@ -143,15 +143,15 @@ class Transformer(AutoregressiveForecaster):
         return True
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
-        from deepforecast.nn.transformer_body import TransformerAutoregressive, TransformerDirect
+        from deepforecast.nn.transformer import TransformerAutoregressive, TransformerDirect
 
         body_class = TransformerAutoregressive if self.autoregressive else TransformerDirect
         return body_class(sizes, self._options(sizes.input_size))
 
     def _options(self, input_size: int) -> TransformerOptions:
         """The options of the body; raise `ParameterError` if a patch is longer than the window."""
-        from deepforecast.nn.transformer import LayerOptions
-        from deepforecast.nn.transformer_body import TransformerOptions, default_patch_length
+        from deepforecast.nn.encoder_decoder import LayerOptions
+        from deepforecast.nn.transformer import TransformerOptions, default_patch_length
 
         default_length = default_patch_length(input_size)
         patch_length = default_length if isinstance(self.patch_length, str) else self.patch_length

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from deepforecast.core.forecast import no_distribution_error
 from deepforecast.core.object_identity import constructor_arguments
 from deepforecast.nn import names
-from deepforecast.nn.devices import as_float64
+from deepforecast.nn.batch import as_float64
 from deepforecast.nn.scaling import Scale
 
 SOFTPLUS_FLOOR = 1e-6
@@ -168,3 +168,12 @@ class Head(nn.Module, names.Head, ABC):
 def softplus_floor(raw: Tensor) -> Tensor:
     """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
     return F.softplus(raw) + SOFTPLUS_FLOOR
+
+
+def make_monotone(values: Tensor, p: Tensor) -> Tensor:
+    """Remove rounding errors from values (..., N) that should be nondecreasing in p (..., N)."""
+    if values.shape[-1] < 2:
+        return values
+    order = p.argsort(-1)
+    sorted_values = values.gather(-1, order).cummax(-1).values
+    return torch.empty_like(values).scatter_(-1, order, sorted_values)

@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from deepforecast.nn.devices import as_float64
-from deepforecast.nn.heads.base import Head, softplus_floor
-from deepforecast.nn.heads.inverse_cdf import Float64Array, count_quantile, make_monotone
+from deepforecast.nn.batch import as_float64
+from deepforecast.nn.heads.base import Head, make_monotone, softplus_floor
 from deepforecast.nn.scaling import Scale
 
+Float64Array = NDArray[np.float64]
+CountCDF = Callable[..., Float64Array]
+"""Distribution function of counts (n,) and parameters (n,) each."""
+
 MIN_RATE = 1e-100  # in units of y, for windows of zeros only, whose scale is 0
+MAX_COUNT = 2.0**60  # largest count returned as a quantile
 
 MAX_ITERATIONS = 64  # about six Newton steps are typical, more if steps are replaced by bisections
 MAX_DEVIATIONS = 45.0  # upper bound of a root, in standard deviations above its approximate mean
@@ -293,3 +299,59 @@ def _noncentral_chi2_cdf(root: Float64Array, centre: Float64Array) -> Float64Arr
 
     cdf_two: Any = chndtr(root**2, 2.0, centre**2)
     return np.asarray(cdf_two + i0e(centre * root) * np.exp(-0.5 * (root - centre) ** 2))
+
+
+def count_quantile(
+    cdf: CountCDF, p: Float64Array, guess: Float64Array, *parameters: Float64Array
+) -> Float64Array:
+    """Return the smallest count k >= 0 with cdf(k) >= p, all arrays (n,).
+
+    From the guess, steps that double in size find a bracket, which is then bisected. The guess
+    affects the speed only.
+    """
+    guess = np.clip(np.floor(np.nan_to_num(guess)), 0, MAX_COUNT)
+    is_upper = cdf(guess, *parameters) >= p
+    # Bracket: cdf(low) < p <= cdf(high).
+    low = np.where(is_upper, -1.0, guess)
+    high = np.where(is_upper, guess, np.inf)
+    step = np.ones_like(guess)
+    active = np.flatnonzero(np.isinf(high) | (high > 0))
+    while len(active):
+        step_size = step[active]
+        is_unbounded = np.isinf(high[active])
+        candidate = np.where(
+            is_unbounded,
+            np.minimum(low[active] + step_size, MAX_COUNT),
+            np.maximum(high[active] - step_size, 0),
+        )
+        reached = (
+            cdf(candidate, *(parameter[active] for parameter in parameters)) >= p[active]
+        ) | (candidate >= MAX_COUNT)
+        low[active[~reached]], high[active[reached]] = candidate[~reached], candidate[reached]
+        step[active] *= 2
+        continuing = np.where(is_unbounded, ~reached, reached & (candidate > 0))
+        active = active[continuing]
+    return _bisect_counts(cdf, p, low, high, parameters)
+
+
+def _bisect_counts(
+    cdf: CountCDF,
+    p: Float64Array,
+    low: Float64Array,
+    high: Float64Array,
+    parameters: tuple[Float64Array, ...],
+) -> Float64Array:
+    """Bisect the brackets cdf(low) < p <= cdf(high) in place until `high` is the quantile."""
+    active = np.flatnonzero(_has_integer_between(low, high))
+    while len(active):
+        middle = np.floor((low[active] + high[active]) / 2)
+        reached = cdf(middle, *(parameter[active] for parameter in parameters)) >= p[active]
+        low[active[~reached]], high[active[reached]] = middle[~reached], middle[reached]
+        active = active[_has_integer_between(low[active], high[active])]
+    return high
+
+
+def _has_integer_between(low: Float64Array, high: Float64Array) -> NDArray[np.bool_]:
+    """Return whether an integer that float64 represents lies strictly between."""
+    middle = np.floor((low + high) / 2)
+    return (middle > low) & (middle < high)

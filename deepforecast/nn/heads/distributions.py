@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, final
 
@@ -15,12 +16,12 @@ from torch import Tensor
 from torch.special import ndtr, ndtri
 
 from deepforecast.errors import validate_integer
-from deepforecast.nn.heads.base import Head, softplus_floor
-from deepforecast.nn.heads.inverse_cdf import bisect, make_monotone, student_t_quantile
+from deepforecast.nn.heads.base import Head, make_monotone, softplus_floor
 from deepforecast.nn.scaling import Scale
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 MIN_VALUE = 1e-12  # smallest argument of a logarithm
+MAX_BISECTIONS = 64  # after these the bracket is smaller than the rounding error
 
 
 class SymmetricHead(Head):
@@ -271,3 +272,37 @@ def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tenso
     """
     component_cdf: Tensor = ndtr((value.unsqueeze(-1) - means) / deviations)
     return (weights * component_cdf).sum(-1)
+
+
+def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
+    """Compute quantiles of Student's t distribution, (..., N) after broadcasting.
+
+    Those of the upper tail are minus those of the lower tail, where p has the finest resolution.
+    """
+    from scipy.special import stdtrit
+
+    tail_probability = torch.minimum(p, 1 - p)
+    lower_quantile = torch.as_tensor(
+        stdtrit(*(values.detach().cpu().numpy() for values in (degrees_of_freedom, tail_probability))),
+        dtype=p.dtype,
+        device=p.device,
+    )
+    return torch.where(p < 0.5, lower_quantile, -lower_quantile)
+
+
+def bisect(
+    cdf: Callable[[Tensor], Tensor],
+    p: Tensor,
+    low: Tensor,
+    high: Tensor,
+    halvings: int = MAX_BISECTIONS,
+) -> Tensor:
+    """Solve cdf(x) = p for a nondecreasing function between `low` and `high`, all (..., N), by
+    bisection.
+    """
+    width = high - low
+    for _ in range(halvings):
+        width = width / 2
+        middle = low + width
+        low = torch.where(cdf(middle) < p, middle, low)
+    return low + width

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 from deepforecast.core.forecast import QuantileForecast, validate_quantiles
 from deepforecast.errors import validate_integer
 from deepforecast.nn.heads.base import Head
-from deepforecast.nn.heads.inverse_cdf import interpolate_quantiles
-from deepforecast.nn.losses import pinball
 from deepforecast.nn.scaling import Scale
 
 DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -210,3 +208,44 @@ def _knots(raw: Tensor) -> Tensor:
 def _weights_as(layer: nn.Linear, raw: Tensor) -> tuple[Tensor, Tensor]:
     """Return weight and bias of the layer in the dtype and on the device of `raw`."""
     return layer.weight.to(raw), layer.bias.to(raw)
+
+
+def pinball(values: Tensor, target: Tensor, tilt: Tensor) -> Tensor:
+    """Compute twice the pinball loss, averaged over the last axis.
+
+    2 max(p d, (p - 1) d) = |d| + (2 p - 1) d with d = target - value; for the median it is the
+    absolute error.
+
+    Parameters
+    ----------
+    values : Tensor of shape (..., Q)
+    target : Tensor of shape (...)
+    tilt : Tensor of shape (Q,) or (..., Q)
+        2 p - 1.
+    """
+    errors = target.unsqueeze(-1) - values
+    return torch.addcmul(errors.abs(), errors, tilt).mean(-1)
+
+
+def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
+    """Interpolate linearly through (knots, values), constant beyond the ends.
+
+    Parameters
+    ----------
+    values : Tensor of shape (..., K)
+        Nondecreasing in the last axis.
+    knots : Tensor of shape (K,)
+        Increasing probabilities.
+    p : Tensor of shape (..., N)
+
+    Returns
+    -------
+    Tensor of shape (..., N)
+    """
+    if len(knots) == 1:
+        return values.expand_as(p)
+    right = torch.searchsorted(knots, p.contiguous()).clamp(1, len(knots) - 1)
+    left = right - 1
+    fraction = ((p - knots[left]) / (knots[right] - knots[left])).clamp(0, 1)
+    low, high = values.gather(-1, left), values.gather(-1, right)
+    return torch.minimum(low + fraction * (high - low), high)

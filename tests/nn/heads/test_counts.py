@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 from torch import Tensor
 
 from deepforecast.nn.heads.base import softplus_floor
+from deepforecast.nn.heads.counts import MAX_COUNT, count_quantile
 from deepforecast.nn.heads.registry import HEADS, make_head
 from tests.nn.scales import scale
 
@@ -185,3 +186,18 @@ def test_many_quantiles_take_little_time() -> None:
     begin = time.process_time()
     make_head("tweedie").quantiles(raw, torch.tensor([0.1, 0.5, 0.9]))
     assert time.process_time() - begin < 2.0  # ten times what it may take
+
+
+@pytest.mark.parametrize("guess", [0.0, 3.0, 40.0, 1e6, np.nan, -5.0])
+def test_counts_are_found_from_any_guess(guess: float) -> None:
+    p = np.array([1e-12, 0.01, 0.5, 0.9, 1 - 1e-12, 1 - 2**-53])
+    rate = np.full(6, 9.5)
+    found = count_quantile(special.pdtr, p, np.full(6, guess), rate)
+    assert (special.pdtr(found, rate) >= p).all()
+    assert ((found == 0) | (special.pdtr(found - 1, rate) < p)).all()
+
+
+def test_counts_end_somewhere() -> None:
+    """A cumulated probability that never gets there, as rounding may make one."""
+    found = count_quantile(lambda count: np.full_like(count, 0.5), np.array([0.9, 0.4]), np.array([3.0, 3.0]))
+    assert found.tolist() == [MAX_COUNT, 0.0]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
-from scipy import stats
+from scipy import special, stats
 from torch import Tensor, distributions
 
 from deepforecast.errors import ParameterError
-from deepforecast.nn.heads.base import SOFTPLUS_FLOOR, softplus_floor
-from deepforecast.nn.heads.distributions import MixtureHead, log_gamma_half_step
+from deepforecast.nn.heads.base import SOFTPLUS_FLOOR, make_monotone, softplus_floor
+from deepforecast.nn.heads.distributions import MixtureHead, bisect, log_gamma_half_step, student_t_quantile
 from deepforecast.nn.heads.registry import HEADS, make_head
 from tests.nn.scales import scale
 
@@ -125,3 +126,21 @@ def test_its_parts_start_apart() -> None:
 def test_it_has_at_least_one_part() -> None:
     with pytest.raises(ParameterError, match="`n` must be at least 1"):
         MixtureHead(0)
+
+
+def test_what_falls_by_rounding_is_levelled_in_the_order_of_probabilities() -> None:
+    p, values = torch.tensor([0.9, 0.1, 0.5]), torch.tensor([1.9, 1.0, 2.0])
+    assert make_monotone(values, p).tolist() == pytest.approx([2.0, 1.0, 2.0])
+
+
+def test_student_quantiles_there_and_back() -> None:
+    p = torch.tensor([1e-12, 0.2, 0.5, 0.9], dtype=EXACT)
+    for freedom in (2.1, 30.0, 1e9):
+        found = student_t_quantile(p, torch.tensor(freedom, dtype=EXACT))
+        assert np.allclose(special.stdtr(freedom, found.numpy()), p.numpy(), rtol=1e-9, atol=0)
+
+
+def test_bisection() -> None:
+    p = torch.tensor([0.1, 0.5, 0.999], dtype=EXACT)
+    found = bisect(torch.special.ndtr, p, p - 50, p + 50)
+    assert torch.allclose(found, torch.special.ndtri(p), rtol=1e-12, atol=1e-12)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from deepforecast.errors import CapabilityError, ParameterError
 from deepforecast.nn.heads.base import Head
-from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead
+from deepforecast.nn.heads.quantiles import ImplicitQuantileHead, QuantileHead, interpolate_quantiles, pinball
 from deepforecast.nn.heads.registry import make_head
 from tests.nn.scales import scale
 
@@ -123,3 +123,21 @@ def test_a_far_place_is_the_mean() -> None:
 def test_its_sizes_are_whole_numbers() -> None:
     with pytest.raises(ParameterError, match="`features` must be at least 1"):
         ImplicitQuantileHead(0)
+
+
+def test_straight_lines() -> None:
+    values, known = torch.tensor([[0.0, 1.0, 5.0]], dtype=torch.float64), torch.tensor([0.2, 0.5, 0.9], dtype=torch.float64)
+    p = torch.tensor([[0.1, 0.2, 0.35, 0.5, 0.6, 0.9, 0.99]], dtype=torch.float64)
+    assert torch.allclose(
+        interpolate_quantiles(values, known, p), torch.tensor([[0.0, 0.0, 0.5, 1.0, 2.0, 5.0, 5.0]], dtype=torch.float64)
+    )
+
+
+def test_pinball_is_twice_the_textbooks_and_the_absolute_error_at_the_median() -> None:
+    generator = torch.Generator().manual_seed(0)
+    point, target = torch.randn(2, 8, 5, generator=generator, dtype=torch.float64)
+    p = torch.tensor([0.1, 0.5, 0.95], dtype=torch.float64)
+    away = (target - point).unsqueeze(-1)
+    expected = torch.maximum(p * away, (p - 1) * away).mean(-1)
+    assert torch.allclose(pinball(point.unsqueeze(-1), target, 2 * p - 1), 2 * expected)
+    assert torch.allclose(pinball(point.unsqueeze(-1), target, torch.zeros(1, dtype=torch.float64)), away.squeeze(-1).abs())

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from deepforecast.errors import CapabilityError, ParameterError, ParameterTypeError
-from deepforecast.nn.heads.registry import HEADS, Head, make_head
+from deepforecast.nn.heads.base import Head
+from deepforecast.nn.heads.registry import HEADS, make_head
 from deepforecast.nn.names import LOSS_FACTS
 from tests.nn.scales import scale
 

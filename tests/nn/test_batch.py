@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from deepforecast.models.neural._simulated_device import DEVICE, simulated_device
-from deepforecast.nn.batch import Batch
-from deepforecast.nn.devices import as_float64, has_float64, place, without_float64
+from deepforecast.nn.batch import Batch, as_float64, has_float64, place, without_float64
 from deepforecast.nn.scaling import SCALER_FUNCTIONS, scale_window
 
 FLOAT64_FIELDS = ("y", "loc", "scale", "target")

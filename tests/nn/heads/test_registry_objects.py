@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from deepforecast import Head
 from deepforecast.errors import CapabilityError, ParameterError
-from deepforecast.nn.heads.registry import HEADS
-from deepforecast.nn.object_checks import check_head, check_loss, equal_outputs
+from deepforecast.nn.heads.registry import HEADS, check_head, check_loss, equal_outputs
 
 
 def with_no_gradient(prediction: Tensor, target: Tensor) -> Tensor:

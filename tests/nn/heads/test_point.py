@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from deepforecast.nn.heads.registry import make_head
-from deepforecast.nn.losses import pinball
 from deepforecast.nn.names import LOSS_FACTS, implementation
 from deepforecast.nn.scaling import Scale
 from tests.nn.scales import scale
@@ -71,15 +70,6 @@ def test_smape_has_a_bounded_slope_at_zero() -> None:
     LOSSES["smape"](said, torch.zeros(1, 3), scale(1)).sum().backward()
     assert said.grad is not None
     assert said.grad.abs().max() <= 2e4
-
-
-def test_pinball_is_twice_the_textbooks_and_the_absolute_error_at_the_median() -> None:
-    point, target = drawn()
-    p = torch.tensor([0.1, 0.5, 0.95], dtype=torch.float64)
-    away = (target - point).unsqueeze(-1)
-    expected = torch.maximum(p * away, (p - 1) * away).mean(-1)
-    assert torch.allclose(pinball(point.unsqueeze(-1), target, 2 * p - 1), 2 * expected)
-    assert torch.allclose(pinball(point.unsqueeze(-1), target, torch.zeros(1, dtype=torch.float64)), away.squeeze(-1).abs())
 
 
 def test_windows_of_several_scales_are_each_measured_by_their_own() -> None:

@@ -1,0 +1,281 @@
+"""Transformer encoder and decoder layers: attention and feed-forward sublayers with residual
+connections.
+
+Vaswani et al. (2017), "Attention Is All You Need", arXiv:1706.03762.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from deepforecast.errors import ParameterError, format_value
+from deepforecast.nn.layers import Dropout, normalization
+from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
+
+ACTIVATIONS = ("relu", "gelu", "swiglu")
+
+
+@dataclass(frozen=True)
+class LayerOptions:
+    """Options of a Transformer layer.
+
+    Parameters
+    ----------
+    d_model : int, default 64
+        Width of the tokens.
+    n_heads : int, default 4
+    dim_feedforward : int, default 256
+        Width of the hidden layer of the feed-forward network.
+    activation : {"relu", "gelu", "swiglu"}, default "relu"
+    norm_first : bool, default True
+        Whether to normalise the input of each sublayer (Xiong et al. 2020, arXiv:2002.04745) rather
+        than the sum after it.
+    normalization : str, optional
+        See `normalization`.
+    dropout : float, default 0.0
+        Dropout on the output of each sublayer.
+    """
+
+    d_model: int = 64
+    n_heads: int = 4
+    dim_feedforward: int = 256
+    activation: str = "relu"
+    norm_first: bool = True
+    normalization: str | None = "layer"
+    dropout: float = 0.0
+
+
+@dataclass(frozen=True)
+class DecodingPosition:
+    """Index of a decoder step, from 0, and the capacity of a new cache, see `SelfAttention.step`."""
+
+    step: int
+    cache_size: int
+
+
+class ResidualLayer(nn.Module):
+    """Base class of layers whose sublayers are added to their input."""
+
+    def __init__(self, options: LayerOptions, n_sublayers: int) -> None:
+        super().__init__()
+        self.norm_first = options.norm_first
+        self.norms = nn.ModuleList(
+            [normalization(options.normalization, options.d_model) for _ in range(n_sublayers)]
+        )
+        self.attention = SelfAttention(options.d_model, options.n_heads)
+        self.feedforward = FeedForward(options.d_model, options.dim_feedforward, options.activation)
+        self.drop = Dropout(options.dropout)
+
+    def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), (..., d_model) -> (..., d_model)."""
+        norm = self.norms[index]
+        hidden = function(norm(inputs) if self.norm_first else inputs)
+        hidden = inputs + (self.drop(hidden) if self.training else hidden)
+        return hidden if self.norm_first else cast(Tensor, norm(hidden))
+
+
+class EncoderLayer(ResidualLayer):
+    """Self-attention, then a feed-forward network."""
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__(options, 2)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Map (batch, tokens, d_model) to the same shape.
+
+        The weights (batch, heads, tokens, tokens) are appended to `attention_maps`.
+        """
+        inputs = self.sublayer(
+            0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
+        )
+        return self.sublayer(1, inputs, self.feedforward)
+
+
+class DecoderLayer(ResidualLayer):
+    """Self-attention, attention to the encoder outputs, then a feed-forward network."""
+
+    def __init__(self, options: LayerOptions) -> None:
+        super().__init__(options, 3)
+        self.cross = CrossAttention(options.d_model, options.n_heads)
+
+    def forward(
+        self,
+        steps: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        masks: tuple[AttentionMask, AttentionMask],
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Decode all steps in parallel.
+
+        Parameters
+        ----------
+        steps : Tensor of shape (batch, horizon, d_model)
+        keys, values : Tensor of shape (batch, heads, keys, dim)
+            Projections of the encoder outputs.
+        masks : (AttentionMask, AttentionMask)
+            Masks of the self-attention and of the attention to the encoder outputs.
+        attention_maps : list of Tensor, optional
+            List to which the weights (batch, heads, horizon, horizon) and (batch, heads, horizon,
+            keys) are appended.
+
+        Returns
+        -------
+        Tensor of shape (batch, horizon, d_model)
+        """
+        steps = self.sublayer(
+            0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps)
+        )
+        steps = self.sublayer(
+            1, steps, lambda hidden: self.cross(hidden, keys, values, masks[1], attention_maps)
+        )
+        return self.sublayer(2, steps, self.feedforward)
+
+    def step(
+        self,
+        token: Tensor,
+        cache: Tensor,
+        memory: tuple[Tensor, Tensor],
+        position: DecodingPosition,
+        masks: tuple[AttentionMask, AttentionMask],
+    ) -> tuple[Tensor, Tensor]:
+        """Decode one step with a key-value cache.
+
+        Parameters
+        ----------
+        token : Tensor of shape (batch * N, d_model)
+        cache : Tensor of shape (batch * N, 2, heads, capacity, dim)
+        memory : (Tensor, Tensor)
+            Keys and values of the encoder outputs, (batch, heads, keys, dim), shared by the N paths
+            of a window.
+        position : DecodingPosition
+        masks : (AttentionMask, AttentionMask)
+
+        Returns
+        -------
+        token : Tensor of shape (batch * N, d_model)
+        cache : Tensor
+        """
+        new_caches: list[Tensor] = []  # one, set by `attend_to_self`
+
+        def attend_to_self(hidden: Tensor) -> Tensor:
+            attended, new_cache = self.attention.step(
+                hidden, cache, position.step, position.cache_size, masks[0]
+            )
+            new_caches.append(new_cache)
+            return attended
+
+        def attend_to_memory(hidden: Tensor) -> Tensor:
+            paths = hidden.view(memory[0].shape[0], -1, hidden.shape[1])
+            return cast(Tensor, self.cross(paths, *memory, masks[1])).view(hidden.shape)
+
+        token = self.sublayer(1, self.sublayer(0, token, attend_to_self), attend_to_memory)
+        return self.sublayer(2, token, self.feedforward), new_caches[0]
+
+
+class Encoder(nn.Module):
+    """Stack of encoder layers with a final normalisation."""
+
+    def __init__(self, options: LayerOptions, n_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([EncoderLayer(options) for _ in range(n_layers)])
+        self.norm = normalization(options.normalization, options.d_model)
+
+    def forward(
+        self,
+        inputs: Tensor,
+        mask: AttentionMask = NO_MASK,
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Map (batch, tokens, d_model) to the same shape."""
+        for layer in self.layers:
+            inputs = layer(inputs, mask, attention_maps)
+        return cast(Tensor, self.norm(inputs))
+
+
+class Decoder(nn.Module):
+    """Stack of decoder layers with a final normalisation; keys and values of the encoder outputs
+    come from `KeyValueProjection`.
+    """
+
+    def __init__(self, options: LayerOptions, n_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([DecoderLayer(options) for _ in range(n_layers)])
+        self.norm = normalization(options.normalization, options.d_model)
+
+    def forward(
+        self,
+        steps: Tensor,
+        memory: Sequence[Tensor],
+        masks: tuple[AttentionMask, AttentionMask],
+        attention_maps: list[Tensor] | None = None,
+    ) -> Tensor:
+        """Decode all steps in parallel, (batch, horizon, d_model) -> the same shape.
+
+        `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads,
+        keys, dim).
+        """
+        for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
+            steps = layer(steps, keys, values, masks, attention_maps)
+        return cast(Tensor, self.norm(steps))
+
+    def step(
+        self,
+        token: Tensor,
+        caches: Sequence[Tensor],
+        memory: Sequence[Tensor],
+        position: DecodingPosition,
+        masks: tuple[AttentionMask, AttentionMask],
+    ) -> tuple[Tensor, list[Tensor]]:
+        """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
+        the new caches.
+        """
+        new_caches = []
+        for index, layer in enumerate(self.layers):
+            pair = memory[2 * index], memory[2 * index + 1]
+            token, cache = cast(DecoderLayer, layer).step(
+                token, caches[index], pair, position, masks
+            )
+            new_caches.append(cache)
+        return cast(Tensor, self.norm(token)), new_caches
+
+
+class FeedForward(nn.Module):
+    """Position-wise feed-forward network, (..., d_model) -> (..., d_model); SwiGLU: Shazeer (2020),
+    arXiv:2002.05202.
+    """
+
+    def __init__(self, width: int, dim_feedforward: int, activation: str) -> None:
+        super().__init__()
+        if activation not in ACTIVATIONS:
+            raise ParameterError(
+                f"`activation` must be one of {', '.join(map(repr, ACTIVATIONS))}, got {format_value(activation)}.",
+                parameter="activation",
+                value=activation
+            )
+        self.activation = activation
+        self.linear1 = nn.Linear(
+            width, 2 * dim_feedforward if activation == "swiglu" else dim_feedforward
+        )
+        self.linear2 = nn.Linear(dim_feedforward, width)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Map (..., d_model) to the same shape."""
+        hidden = self.linear1(inputs.flatten(0, -2))
+        if self.activation == "swiglu":
+            gate, value = hidden.chunk(2, dim=-1)
+            hidden = F.silu(gate) * value
+        else:  # ReLU in place: its gradient needs the output only
+            hidden = F.gelu(hidden) if self.activation == "gelu" else torch.relu_(hidden)
+        return cast(Tensor, self.linear2(hidden)).view(inputs.shape)
