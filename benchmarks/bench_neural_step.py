@@ -150,7 +150,7 @@ def plain_loop(series: int, length: int, steps: int, networks: list[str]) -> Mea
 def tuned_loop(series: int, length: int, steps: int, networks: list[str]) -> Measurement:
     """The same, keeping freed buffers and with the threads that deepforecast uses."""
     from deepforecast.core.threads import allowed_threads, keep_buffers, limit_threads, passive_waiting
-    from deepforecast.training.hardware import MIN_PARALLEL_WORK
+    from deepforecast.training.trainer import MIN_PARALLEL_WORK
 
     with passive_waiting("torch"):
         import torch

@@ -1,21 +1,23 @@
-"""Checkpoints of a training run: weights, optimizer state and record, written atomically.
+"""Copies of the state of a run: snapshots and averages of weights in memory, and checkpoints of the run, written atomically.
 
 The last two checkpoints of a run stay on disk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from deepforecast.core import encoding
 from deepforecast.errors import TrainingError
+from deepforecast.nn.network import ForecastNetwork
 
 if TYPE_CHECKING:
     from deepforecast.training.callbacks import TrainingMonitor
@@ -26,6 +28,9 @@ MAX_CHECKPOINTS = 2
 IGNORED_PARAMETERS = (
     "checkpoint_dir", "checkpoint_every", "time_limit", "trainer", "alias"
 )  # fmt: skip
+
+Weights = dict[str, Tensor]
+"""A state dict: weights and buffers by name."""
 
 
 @dataclass
@@ -185,3 +190,89 @@ def _select_tensors(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, 
         for name, array in arrays.items()
         if name.startswith(prefix)
     }
+
+
+@dataclass
+class ModelAverage:
+    """Exponential moving average of the weights (EMA).
+
+    Parameters
+    ----------
+    values : list of Tensor
+        The averages, in the order of `network.parameters()`.
+    decay : float
+        Weight of the old average in an update.
+    """
+
+    values: list[Tensor]
+    decay: float
+
+    @classmethod
+    def from_network(cls, network: ForecastNetwork, decay: float) -> ModelAverage:
+        """Start from the current weights."""
+        return cls([parameter.detach().clone() for parameter in network.parameters()], decay)
+
+    def update(self, network: ForecastNetwork, step: int) -> None:
+        """Update the average in place after training step `step` (from 1).
+
+        The decay is at most (step + 1) / (step + 10), so that the first steps are forgotten faster.
+        """
+        decay = min(self.decay, (step + 1) / (step + 10))
+        torch._foreach_lerp_(
+            self.values, [parameter.detach() for parameter in network.parameters()], 1 - decay
+        )
+
+    def copy_to(self, network: ForecastNetwork) -> None:
+        """Copy the average to the network."""
+        with torch.no_grad():
+            torch._foreach_copy_(list(network.parameters()), self.values)
+
+    @contextmanager
+    def applied(self, network: ForecastNetwork) -> Iterator[None]:
+        """Replace the weights of the network by the average inside the block, and restore them after it."""
+        weights = [parameter.detach().clone() for parameter in network.parameters()]
+        self.copy_to(network)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(list(network.parameters()), weights)
+
+
+def take_snapshot(
+    network: ForecastNetwork, optimizer: torch.optim.Optimizer, average: ModelAverage | None
+) -> Any:
+    """Return copies of weights and buffers, optimizer state and average, for `restore_snapshot`."""
+    weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
+    moments = [
+        {name: _copy(value) for name, value in optimizer.state[parameter].items()}
+        for parameter in network.parameters()
+    ]
+    return (
+        weights,
+        moments,
+        None if average is None else [parameter.clone() for parameter in average.values],
+    )
+
+
+def restore_snapshot(
+    snapshot: Any,
+    network: ForecastNetwork,
+    optimizer: torch.optim.Optimizer,
+    average: ModelAverage | None,
+) -> None:
+    """Restore a snapshot in place; it can be restored several times."""
+    weights, moments, average_values = snapshot
+    network.load_state_dict(weights)
+    optimizer.state.clear()
+    for parameter, parameter_state in zip(network.parameters(), moments, strict=True):
+        if parameter_state:
+            optimizer.state[parameter] = {
+                name: _copy(value) for name, value in parameter_state.items()
+            }
+    if average is not None:
+        average.values = [parameter.clone() for parameter in average_values]
+
+
+def _copy(value: Any) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value

@@ -1,10 +1,11 @@
-"""Batches of a training run.
+"""Batches of a training run, and their device.
 
 The windows of a step depend on seed and step only, so that an interrupted run can be resumed exactly.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,10 +15,13 @@ import torch
 
 from deepforecast.data.frames import Ints
 from deepforecast.data.windows import WindowArrays, WindowIndex
-from deepforecast.nn.batch import Batch, WindowStore
+from deepforecast.nn.batch import Batch, WindowStore, has_float64
 
 MAX_VALIDATION_WINDOWS = 16_384
 """Largest number of windows per validation, which could otherwise take more time than training."""
+
+MEMORY_FRACTION = 0.5
+"""Largest share of a device's free memory for the windows."""
 
 
 @dataclass
@@ -136,3 +140,32 @@ def gather_batch(
     n_targets = torch.from_numpy(n_usable[series] - cutoff).to(device)
     is_held_out = torch.arange(windows.horizon, device=device) >= n_targets.unsqueeze(1)
     return replace(batch, target=batch.target.masked_fill(is_held_out, torch.nan))
+
+
+def place_on_device(windows: WindowStore, device: torch.device) -> WindowStore:
+    """Return the windows on the device if they fit into its memory, else unchanged.
+
+    Batches of windows that are not on the device are moved one by one, also on a device without
+    float64, for which the CPU scales them.
+    """
+    if windows.y.device == device or not has_float64(device) or windows.nbytes > MEMORY_FRACTION * free_memory(device):
+        return windows
+    return windows.to(device)
+
+
+def free_memory(device: torch.device) -> float:
+    """Return the free memory of a device in bytes; 0 if unknown, infinite for the CPU."""
+    if device.type == "cuda":
+        return float(torch.cuda.mem_get_info(device)[0])
+    if device.type == "mps":
+        return float(torch.mps.recommended_max_memory() - torch.mps.current_allocated_memory())
+    return math.inf if device.type == "cpu" else 0.0
+
+
+def to_device(batch: Batch, device: torch.device) -> Batch:
+    """Return the batch on the device; for CUDA it is copied from pinned memory, asynchronously."""
+    if batch.past.device == device:
+        return batch
+    if device.type == "cuda":
+        return batch.pin_memory().to(device, non_blocking=True)
+    return batch.to(device)

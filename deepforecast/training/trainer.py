@@ -1,24 +1,23 @@
-"""Training of a network: Lightning's Trainer, the process state around it, and its interruption by Ctrl-C."""
+"""Training of a network by Lightning's Trainer: its precision, threads, learning rate and callbacks."""
 
 from __future__ import annotations
 
-import contextlib
-import logging
+import math
 import os
-import signal
-import threading
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from lightning_fabric.utilities.exceptions import MisconfigurationException
 
 from deepforecast.core.monitor import Monitor
-from deepforecast.core.threads import keep_buffers, limit_threads
+from deepforecast.core.threads import keep_buffers, limit_threads, torch_threads
+from deepforecast.data.frames import Floats
 from deepforecast.errors import (
     ParameterError,
     TrainingWarning,
@@ -27,19 +26,12 @@ from deepforecast.errors import (
     warn,
 )
 from deepforecast.nn.network import ForecastNetwork
-from deepforecast.training.callbacks import TrainingMonitor, TrainingRecord
+from deepforecast.training.callbacks import TrainingMonitor, TrainingRecord, seed_generators
 from deepforecast.training.checkpoints import Checkpoints
-from deepforecast.training.hardware import (
-    device_type,
-    place_on_device,
-    precision_for,
-    threads_for,
-)
-from deepforecast.training.imports import TRAINING_LOCK
-from deepforecast.training.learning_rate_finder import find_learning_rate
-from deepforecast.training.module import FitModule
+from deepforecast.training.module import FitModule, clip_gradients, make_optimizer
 from deepforecast.training.options import TrainingOptions
-from deepforecast.training.sampler import EvaluationWindows, WindowSampler
+from deepforecast.training.process import device_type, preserve_process_state, stop_on_interrupt
+from deepforecast.training.sampler import EvaluationWindows, WindowSampler, place_on_device
 
 CALLBACKS = {
     "EarlyStopping": "validation_size= and patience=",
@@ -54,27 +46,16 @@ instead.
 """
 
 NO_OUTPUT_DIR = os.path.join(os.devnull, "nothing is written")
-DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""Environment variables of distributed training, which the next fit of the same processes needs."""
 
-LIGHTNING_VARIABLES = (
-    *DDP_VARIABLES, "RANK", "OMP_NUM_THREADS", "PL_GLOBAL_SEED", "PL_SEED_WORKERS", "CUBLAS_WORKSPACE_CONFIG",
-    "CUDA_DEVICE_ORDER", "PT_XLA_DEBUG", "XLA_USE_BF16", "XLA_USE_F16",
-)
-"""Environment variables that Lightning sets in a fit."""
+MIN_PARALLEL_WORK = 200_000_000
+"""Multiplications per step from which more than one thread is faster."""
 
-_LOGGERS = (
-    "pytorch_lightning",
-    "lightning_fabric",
-    "pytorch_lightning.utilities.rank_zero",
-    "lightning_fabric.utilities.seed",
-)
-
-
-class Interrupted(BaseException):
-    """A Ctrl-C that ends the run at once; it takes the place of KeyboardInterrupt, for which
-    Lightning would end the process.
-    """
+# Of the learning-rate range test.
+RATES = np.geomspace(1e-6, 1.0, 100)
+SMOOTHING = 0.9  # decay of the exponential moving average of the losses
+MAX_LOSS_RATIO = 4.0  # the test stops if the loss is this many times the smallest
+MIN_RATES = 11  # rates before the test may stop for this reason
+RATE_DIVISOR = 10.0  # at the rate of the smallest loss divided by this, the loss is still decreasing
 
 
 def train(
@@ -260,70 +241,94 @@ def _check_instances(values: Any, expected_class: type, option: str) -> list[Any
     return instances
 
 
-@contextlib.contextmanager
-def preserve_process_state(options: TrainingOptions) -> Iterator[None]:
-    """Restore generators, log levels, warning filters, environment and torch's settings of determinism after the block.
+def threads_for(network: ForecastNetwork, options: TrainingOptions) -> int:
+    """Return the number of threads for a training step: 1 if it is small."""
+    n_cell_weights = sum(
+        parameter.numel()
+        for layer in network.modules()
+        if isinstance(layer, torch.nn.RNNBase)
+        for parameter in layer.parameters()
+    )
+    # Weights of recurrent cells are used once per time step.
+    n_multiplications = network.n_multiplications + n_cell_weights * (network.sizes.input_size - 1)
+    return torch_threads() if n_multiplications * options.batch_size >= MIN_PARALLEL_WORK else 1
 
-    Inside it Lightning is silent, gradients are enabled, and no other thread can train.
-    """
-    device = device_type(options.accelerator)
-    cuda = device == "cuda" or torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    devices = list(range(torch.cuda.device_count())) if cuda else []
-    uses_mps = device == "mps" and torch.backends.mps.is_available()
-    mps_generator = torch.mps.get_rng_state() if uses_mps else None  # `fork_rng` does not support MPS
-    with TRAINING_LOCK, torch.random.fork_rng(devices), warnings.catch_warnings():
-        loggers = [logging.getLogger(name) for name in _LOGGERS]
-        levels = [logger.level for logger in loggers]
-        environment = dict(os.environ)
-        deterministic = (
-            torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+def precision_for(options: TrainingOptions) -> str:
+    """Return the requested precision, or with a warning a similar one that the device supports."""
+    requested, device = options.precision, device_type(options.accelerator)
+    precision = requested
+    if device == "mps":  # Lightning's mixed precision is that of CUDA there
+        precision = "32-true"
+    elif requested == "16-mixed" and device == "cpu":
+        precision = "bf16-mixed"
+    elif requested == "bf16-mixed" and not _has_bf16(device):
+        precision = "32-true"
+    if precision != requested:
+        message = (
+            f"The device {device} cannot train with precision={requested!r}; {precision!r} is used. "
+            f"Set precision={precision!r} to silence this warning."
         )
-        cudnn = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
-        warnings.filterwarnings("ignore", module=r"pytorch_lightning|lightning_fabric")
-        if options.compile:
-            warnings.filterwarnings("ignore", module="torch")
-        if not options.enable_progress_bar:
-            for logger in loggers:
-                logger.setLevel(logging.ERROR)
-        try:
-            with torch.inference_mode(False), torch.enable_grad():
-                yield
-        finally:
-            if mps_generator is not None:
-                torch.mps.set_rng_state(mps_generator)
-            for logger, level in zip(loggers, levels, strict=True):
-                logger.setLevel(level)
-            preserved = DDP_VARIABLES if "LOCAL_RANK" in os.environ else ()
-            for name in set(LIGHTNING_VARIABLES) - {*environment, *preserved}:
-                os.environ.pop(name, None)
-            torch.use_deterministic_algorithms(deterministic[0], warn_only=deterministic[1])
-            torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = cudnn
+        warn(message, TrainingWarning)
+    return precision
 
 
-@contextlib.contextmanager
-def stop_on_interrupt(training_monitor: TrainingMonitor) -> Iterator[None]:
-    """Make Ctrl-C end the run after the current step, with the weights learned so far.
+def _has_bf16(device: str) -> bool:
+    if device == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return torch.amp.is_autocast_available(device)
 
-    A second Ctrl-C ends it at once, and so does the first in a run that is one of several (e.g. of
-    a backtest). Outside the main thread, or if Ctrl-C is ignored, nothing is changed.
+
+def find_learning_rate(
+    network: ForecastNetwork, sampler: WindowSampler, options: TrainingOptions
+) -> float:
+    """Find a learning rate by training a copy of the network with rates that grow from 1e-6 to 1.
+
+    The test stops early if the loss diverges. Its batches are not those of the run. Returns the
+    rate of the smallest smoothed loss, divided by `RATE_DIVISOR`.
+
+    References
+    ----------
+    Smith (2017), "Cyclical Learning Rates for Training Neural Networks", arXiv:1506.01186.
     """
-    previous_handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or previous_handler in (
-        None,
-        signal.SIG_IGN,
-    ):
-        yield
-        return
+    trial = deepcopy(network).train()
+    options = replace(options, learning_rate=float(RATES[0]))
+    optimizer = make_optimizer(trial, options)
+    losses: list[float] = []
+    for step, rate in enumerate(RATES):
+        for group in optimizer.param_groups:
+            group["lr"] = float(rate)
+        batch = next(sampler.step_batches(sampler.stop_step + step))
+        seed_generators(options.seed * 1_000_003 + step, batch.past.device)
+        optimizer.zero_grad()
+        loss = trial.loss(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        clip_gradients(list(trial.parameters()), options)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]) or (
+            step >= MIN_RATES and losses[-1] > MAX_LOSS_RATIO * max(min(losses), 1e-3)
+        ):
+            break
+    return choose_rate(np.array(losses))
 
-    def stop(_: int, __: Any) -> None:
-        if training_monitor.interrupted or not training_monitor.monitor.is_outermost:
-            raise Interrupted
-        training_monitor.interrupted = True
 
-    signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    except Interrupted:
-        raise KeyboardInterrupt from None
-    finally:
-        signal.signal(signal.SIGINT, previous_handler)
+def choose_rate(losses: Floats) -> float:
+    """Return the learning rate given the losses (n,) of the first n of `RATES`.
+
+    The losses are smoothed by an exponential moving average with bias correction.
+
+    Examples
+    --------
+    >>> choose_rate(np.concatenate([np.full(50, 1.0), np.linspace(1.0, 0.5, 20), np.linspace(0.5, 9.0, 10)])) < 1e-2
+    True
+    """
+    mean = 0.0
+    weight_sum = 0.0
+    smoothed_losses: list[float] = []
+    for loss in losses[np.isfinite(losses)]:
+        mean = SMOOTHING * mean + (1 - SMOOTHING) * float(loss)
+        weight_sum = SMOOTHING * weight_sum + (1 - SMOOTHING)
+        smoothed_losses.append(mean / weight_sum)
+    index = int(np.argmin(smoothed_losses)) if smoothed_losses else 0
+    return float(max(RATES[index] / RATE_DIVISOR, RATES[0]))

@@ -145,8 +145,9 @@ def _has_gpu(model: Forecaster) -> bool:
     if accelerator == "cpu":
         return False
     with passive_waiting("torch"):
-        from deepforecast.training.hardware import device_type
-    return device_type(str(accelerator)) != "cpu"
+        from deepforecast.training.process import device_type
+
+        return device_type(str(accelerator)) != "cpu"
 
 
 def _parse_range(model: Forecaster, searchable: Mapping[str, tuple[Param, bool]], name: Any, value: Any) -> Param:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from deepforecast.models.neural._simulated_device import DEVICE, simulated_device
+from deepforecast.models.neural._device_check import DEVICE, simulated_device
 from deepforecast.nn.batch import Batch, as_float64, has_float64, place, without_float64
 from deepforecast.nn.scaling import SCALER_FUNCTIONS, scale_window
 

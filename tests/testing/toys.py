@@ -101,7 +101,7 @@ class Devices(Naive):
     def device_step(self, device: str) -> None:
         import torch
 
-        from deepforecast.models.neural._simulated_device import simulated_device
+        from deepforecast.models.neural._device_check import simulated_device
 
         with simulated_device(float64=device != "mps") as target:
             weights = torch.ones(3, 1, device=target if self.moves else "cpu", requires_grad=True)

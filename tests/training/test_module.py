@@ -14,7 +14,7 @@ from deepforecast import LSTM, MLP, DLinear
 from deepforecast.datasets import generate
 from deepforecast.errors import TrainingWarning
 from deepforecast.nn.batch import Batch
-from deepforecast.training import hardware, optimization
+from deepforecast.training import module, sampler, trainer
 from deepforecast.training.options import TrainingOptions, schedule_factor
 from tests.training.runs import DROPOUT, FRAME, lstm, nearly, same, weights
 
@@ -58,7 +58,7 @@ def test_gradients_are_clipped_by_norm_or_by_value_and_their_norm_before_is_retu
         for one in network.parameters():
             one.grad = torch.full_like(one, 2.0)
         before = torch.sqrt(sum((one.grad**2).sum() for one in network.parameters() if one.grad is not None))  # type: ignore[arg-type]
-        norm = optimization.clip_gradients(
+        norm = module.clip_gradients(
             list(network.parameters()), replace(plain, gradient_clip_val=limit, gradient_clip_algorithm=algorithm)
         )
         assert float(norm) == pytest.approx(float(before))
@@ -129,7 +129,7 @@ def test_a_precision_the_device_lacks_is_said_and_replaced(monkeypatch: pytest.M
     with pytest.warns(TrainingWarning, match="cpu cannot train with precision='16-mixed'; 'bf16-mixed' is used"):
         half = lstm(max_steps=3, trainer={"precision": "16-mixed"}).fit(FRAME)
     assert same(half, lstm(max_steps=3, trainer={"precision": "bf16-mixed"}).fit(FRAME))
-    monkeypatch.setattr(hardware, "_has_bf16", lambda device: False)
+    monkeypatch.setattr(trainer, "_has_bf16", lambda device: False)
     with pytest.warns(TrainingWarning, match="precision='bf16-mixed'; '32-true' is used"):
         assert same(lstm(max_steps=3, trainer={"precision": "bf16-mixed"}).fit(FRAME), lstm(max_steps=3).fit(FRAME))
 
@@ -159,23 +159,21 @@ def test_a_compiled_network_learns_the_same() -> None:
 
 def test_a_panel_lives_on_the_device_where_there_is_room_and_else_its_batches_go_there(monkeypatch: pytest.MonkeyPatch) -> None:
     train = LSTM(**DROPOUT, max_steps=1).fit(FRAME).datamodule(FRAME).train
-    assert hardware.free_memory(torch.device("cpu")) == float("inf")
-    assert hardware.free_memory(torch.device("meta")) == 0.0, "what does not tell gets batches"
+    assert sampler.free_memory(torch.device("cpu")) == float("inf")
+    assert sampler.free_memory(torch.device("meta")) == 0.0, "what does not tell gets batches"
     device, size = torch.device("meta"), train.windows.nbytes
-    monkeypatch.setattr(hardware, "free_memory", lambda _: size / hardware.MEMORY_FRACTION)
-    assert hardware.place_on_device(train.windows, device).y.device == device
-    monkeypatch.setattr(hardware, "free_memory", lambda _: size / hardware.MEMORY_FRACTION - 1)
-    assert hardware.place_on_device(train.windows, device) is train.windows
+    monkeypatch.setattr(sampler, "free_memory", lambda _: size / sampler.MEMORY_FRACTION)
+    assert sampler.place_on_device(train.windows, device).y.device == device
+    monkeypatch.setattr(sampler, "free_memory", lambda _: size / sampler.MEMORY_FRACTION - 1)
+    assert sampler.place_on_device(train.windows, device) is train.windows
     batch = next(iter(train))
-    there = optimization.to_device(batch, device)
+    there = sampler.to_device(batch, device)
     assert {getattr(there, name).device for name in ("y", "past", "future", "static", "loc", "target")} == {device}
-    assert optimization.to_device(batch, torch.device("cpu")) is batch
+    assert sampler.to_device(batch, torch.device("cpu")) is batch
 
 
 def test_a_fit_hands_on_what_does_not_fit_batch_by_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bits, wherever the windows live."""
-    from deepforecast.training import module, trainer
-
     asked: list[Any] = []
     monkeypatch.setattr(trainer, "place_on_device", lambda windows, device: asked.append(device) or windows)
     moves: list[Batch] = []
@@ -280,6 +278,6 @@ def test_epochs_of_ones_own_trainer_are_passes_over_the_windows() -> None:
 )  # fmt: skip
 def test_threads_follow_from_sizes(model: Any, several: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two threads are worth their cost from a recurrent layer of 64 on, 256 windows of 96 at a time."""
-    monkeypatch.setattr(hardware, "torch_threads", lambda: 2)
+    monkeypatch.setattr(trainer, "torch_threads", lambda: 2)
     module = model.clone(max_steps=1, batch_size=256).lightning_module(generate(1, 300))
-    assert hardware.threads_for(module.network, module.options) == (2 if several else 1)
+    assert trainer.threads_for(module.network, module.options) == (2 if several else 1)

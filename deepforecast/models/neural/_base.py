@@ -40,6 +40,7 @@ from deepforecast.nn.names import (
     head_facts,
 )
 from deepforecast.training.options import check_trainer
+from deepforecast.training.process import quiet_import
 
 if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
@@ -297,11 +298,11 @@ class NeuralForecaster(Forecaster):
         >>> len(fitted), len(fitted.dropna())
         (60, 46)
         """
-        from deepforecast.models.neural import _fitted_values
+        from deepforecast.models.neural import _predict
 
         state = self._state_for_frame(frame, static)
         panel = require_training_data(self.name, state.learned)
-        return fitted_frame(self.name, panel, _fitted_values.fitted_values(self, state.learned, panel))
+        return fitted_frame(self.name, panel, _predict.fitted_values(self, state.learned, panel))
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """Create a LightningModule with a new network, to be trained by a Trainer of the user.
@@ -438,7 +439,7 @@ class NeuralForecaster(Forecaster):
         has them. The forecasts must equal those on the CPU.
 
         A device that this machine does not have is simulated: its tensors compute on the CPU, and
-        refuse what a real device would refuse, see `deepforecast.models.neural._simulated_device`. "mps" is
+        refuse what a real device would refuse, see `deepforecast.models.neural._device_check`. "mps" is
         simulated without float64.
 
         Parameters
@@ -451,7 +452,8 @@ class NeuralForecaster(Forecaster):
         DeviceMismatchError
             If an operation combines tensors of two devices, or the device lacks their dtype.
         """
-        from deepforecast.models.neural import _device_check
+        with quiet_import():  # of Lightning
+            from deepforecast.models.neural import _device_check
 
         _device_check.check_device(self, device)
 
@@ -522,9 +524,10 @@ class NeuralForecaster(Forecaster):
         learning_rate: float | None = None,
     ) -> LearnedState:
         """Train the network further, and estimate the residual correlation again."""
-        from deepforecast.models.neural import _fine_tuning
+        with quiet_import():  # of Lightning
+            from deepforecast.models.neural import _training
 
-        fine_tuned = _fine_tuning.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
+        fine_tuned = _training.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
         return self._fit_residual_correlation(replace(fine_tuned, history=panel), panel)
 
     def _fit_untrained(self, panel: Panel) -> Panel:
@@ -560,12 +563,12 @@ class NeuralForecaster(Forecaster):
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components of an additive network, else integrated gradients."""
-        from deepforecast.models.neural import _components, _integrated_gradients
+        from deepforecast.models.neural import _explain
 
         # Components add up to the location of the forecast before differences and RevIN are inverted.
         if self.has_components and self.head in LOCATION_HEADS and SCALER_FACTS[self.scaler].keeps_sum:
-            return _components.components(self, learned, steps, future)
-        return _integrated_gradients.integrated_gradients(self, learned, steps, future)
+            return _explain.components(self, learned, steps, future)
+        return _explain.integrated_gradients(self, learned, steps, future)
 
     @property
     def has_attention(self) -> bool:
@@ -573,12 +576,12 @@ class NeuralForecaster(Forecaster):
         return False
 
     def _attention_maps(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Sequence[AttentionMap]:
-        """Attention weights of the next `steps`, empty without attention, see `_attention`."""
+        """Attention weights of the next `steps`, empty without attention, see `_explain`."""
         if not self.has_attention:
             return ()
-        from deepforecast.models.neural import _attention
+        from deepforecast.models.neural import _explain
 
-        return _attention.attention_maps(self, learned, steps, future)
+        return _explain.attention_maps(self, learned, steps, future)
 
     def _drop_histories(self, learned: LearnedState) -> LearnedState:
         if self.keeps_series_scale:

@@ -44,10 +44,8 @@ from deepforecast.nn.decoding import decode_samples
 from deepforecast.nn.names import Head, head_facts
 from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
 from deepforecast.nn.scaling import Scale
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.hardware import place_on_device
-from deepforecast.training.optimization import to_device
-from deepforecast.training.sampler import gather_batch
+from deepforecast.training.process import torch_defaults
+from deepforecast.training.sampler import gather_batch, place_on_device, to_device
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

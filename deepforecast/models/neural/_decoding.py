@@ -22,7 +22,7 @@ from deepforecast.models.neural._horizon_forecaster import MAX_WINDOWS, HorizonF
 from deepforecast.nn.batch import Batch, as_float64, place
 from deepforecast.nn.decoding import beam_search
 from deepforecast.nn.network import decode_greedy
-from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.process import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

@@ -25,9 +25,8 @@ from deepforecast.data.windows import WindowColumns, WindowIndex
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
 from deepforecast.nn.names import SCALER_FACTS, Head, HeadFacts
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.imports import TRAINING_LOCK, quiet_import
 from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions, trainer_arguments
+from deepforecast.training.process import TRAINING_LOCK, quiet_import, torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

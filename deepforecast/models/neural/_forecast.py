@@ -14,7 +14,7 @@ from deepforecast.core.forecast import Forecast, standard_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.nn.names import Head, head_facts
-from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.process import torch_defaults
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -36,8 +36,8 @@ from deepforecast.models.neural._series_state import refuse_unobserved, window_c
 from deepforecast.nn.batch import Batch, as_float64, place
 from deepforecast.nn.decoding import DEFAULT_SAMPLING, Sampling, apply_temperature, decode_samples
 from deepforecast.nn.network import AutoregressiveBody
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.optimization import to_device
+from deepforecast.training.process import torch_defaults
+from deepforecast.training.sampler import to_device
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

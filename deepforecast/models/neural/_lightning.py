@@ -12,8 +12,7 @@ from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import NotFittedError, ParameterError, TrainingError, format_value
 from deepforecast.models.neural import _fit, _series_state
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.imports import quiet_import
+from deepforecast.training.process import quiet_import, torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

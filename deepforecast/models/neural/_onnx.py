@@ -47,7 +47,7 @@ from deepforecast.nn.heads.base import Head
 from deepforecast.nn.heads.distributions import LocationScaleHead
 from deepforecast.nn.heads.quantiles import QuantileHead
 from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
-from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.process import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

@@ -22,10 +22,8 @@ from deepforecast.models.neural._forecast import to_array
 from deepforecast.models.neural._series_state import window_columns
 from deepforecast.nn.batch import Batch, WindowStore
 from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.hardware import place_on_device
-from deepforecast.training.optimization import to_device
-from deepforecast.training.sampler import gather_batch
+from deepforecast.training.process import torch_defaults
+from deepforecast.training.sampler import gather_batch, place_on_device, to_device
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

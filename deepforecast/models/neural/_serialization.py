@@ -22,8 +22,7 @@ from deepforecast.data.features import NAMES
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import format_list, format_value
 from deepforecast.models.neural import _fit
-from deepforecast.training.defaults import torch_defaults
-from deepforecast.training.imports import quiet_import
+from deepforecast.training.process import quiet_import, torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

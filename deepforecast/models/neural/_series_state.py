@@ -21,7 +21,7 @@ from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import DataError
-from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.process import torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster

@@ -1,7 +1,9 @@
-"""Training of a network, in two parts if its quantiles are calibrated on observations that it has not seen."""
+"""Training of a network, in two parts if its quantiles are calibrated on observations that it has not seen; fine-tuning."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -9,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.monitor import Monitor
+from deepforecast.core.monitor import SILENT, Monitor
 from deepforecast.core.params import identify_param
 from deepforecast.core.state import LearnedState, fingerprint
 from deepforecast.data import windows
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
+from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.models.neural import _calibration, _fit, _series_state
 from deepforecast.nn.batch import WindowStore
 from deepforecast.training.callbacks import TrainingRecord
@@ -32,6 +35,7 @@ SECOND_SEED = 1 << 40  # changes the seed of the second part, which would draw t
 ARITHMETIC_OPTIONS = ("precision", "accumulate_grad_batches", "gradient_clip_val", "gradient_clip_algorithm")
 # Reasons to stop after which there is no second part.
 STOPPED = ("interrupted", "stopped by the caller", "stopped by the Trainer or a callback")
+FINE_TUNE_LR_FACTOR = 0.1  # smaller than in fit, against catastrophic forgetting
 
 
 def train_network(
@@ -170,3 +174,85 @@ def _weights_hash(network: ForecastNetwork) -> str:
             tensor.detach().cpu().numpy().tobytes() for tensor in network.state_dict().values()
         )
     ).hexdigest()[:16]
+
+
+def fine_tune(
+    model: NeuralForecaster,
+    learned: LearnedState,
+    panel: Panel,
+    freeze: Sequence[str] | None = None,
+    max_steps: int | None = None,
+    learning_rate: float | None = None,
+) -> LearnedState:
+    """Train a copy of the learned network further, by default at a tenth of the learning rate.
+
+    The weights and buffers of the modules in `freeze` stay bitwise equal. `learned` is unchanged.
+    """
+    model = _with_options(model, max_steps, learning_rate)
+    lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None else 1.0
+    previous_network = learned.shared["network"]
+    names = frozen_parameters(previous_network, freeze)
+    initial_network = deepcopy(previous_network)
+    for name, parameter in initial_network.named_parameters():
+        parameter.requires_grad_(name not in names)
+    fine_tuned = _fit.fit_network(
+        model,
+        panel,
+        SILENT,
+        replace(learned, shared={**learned.shared, "network": initial_network}),
+        lr_factor,
+    )
+    network = fine_tuned.shared["network"]
+    frozen_weights = {name: value for name, value in previous_network.state_dict().items() if name in names}
+    # Frozen values change by rounding in the moving average of the weights, and batch normalization
+    # updates its statistics.
+    network.load_state_dict(frozen_weights, strict=False)
+    network.requires_grad_(True)
+    return fine_tuned
+
+
+def _with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
+    """The model, or a copy with the options that are not None; `max_steps` replaces `max_epochs`."""
+    changes: dict[str, Any] = {} if max_steps is None else {"max_steps": max_steps, "max_epochs": None}
+    changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
+    return model.clone(**changes) if changes else model
+
+
+def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) -> set[str]:
+    """Names of all weights and buffers in the modules `freeze`, whose names may omit the prefix "body.".
+
+    Raises `ParameterError` for an unknown module, and if no weight is left to train.
+    """
+    if freeze is None:
+        return set()
+    if isinstance(freeze, str) or not all(isinstance(text, str) for text in freeze):
+        raise ParameterTypeError(
+            f"`freeze` must be a list of module names, got {format_value(freeze)}.",
+            hint="Pass e.g. freeze=['encoder'].",
+            parameter="freeze", value=freeze,
+        )
+    state_names = list(network.state_dict())
+    parameter_names = {name for name, _ in network.named_parameters()}
+    frozen_names: set[str] = set()
+    for prefix in freeze:
+        matches = {name for name in state_names if _is_inside(name, prefix) or _is_inside(name, f"body.{prefix}")}
+        if not matches:
+            available = sorted({".".join(name.split(".")[:2]) for name in parameter_names})
+            raise ParameterError(
+                f"`freeze` must contain names of modules, got {format_value(prefix)}.",
+                hint="Available: "
+                f"{format_list(available, max_shown=20)}.",
+                parameter="freeze", value=prefix,
+            )
+        frozen_names |= matches
+    if parameter_names <= frozen_names:
+        raise ParameterError(
+            "`freeze` must leave at least one module trainable, got all modules with weights.",
+            hint="Remove one.",
+            parameter="freeze",
+        )
+    return frozen_names
+
+
+def _is_inside(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith(f"{prefix}.")

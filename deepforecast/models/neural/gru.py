@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
-from deepforecast.models.neural._recurrent import RecurrentForecaster
+from deepforecast.models.neural._autoregressive import RecurrentForecaster
 
 
 @register

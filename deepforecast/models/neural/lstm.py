@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from deepforecast.core.registry import register
-from deepforecast.models.neural._recurrent import RecurrentForecaster
+from deepforecast.models.neural._autoregressive import RecurrentForecaster
 
 
 @register

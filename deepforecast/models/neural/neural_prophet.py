@@ -140,7 +140,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     @property
     def reserved_names(self) -> tuple[str, ...]:
         """Names of components that seasonalities, events and covariates cannot have."""
-        from deepforecast.models.neural._additive_spec import LAGS_NAME
+        from deepforecast.models.neural._additive import LAGS_NAME
 
         return ("trend", LAGS_NAME, "rest")
 
@@ -160,7 +160,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return "multiplicative" not in modes
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
-        from deepforecast.models.neural._additive_spec import add_series_codes
+        from deepforecast.models.neural._additive import add_series_codes
 
         return add_series_codes(self, panel, learned)
 
@@ -170,7 +170,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return replace(columns, time_features=self._time_features(panel), scale=scales)
 
     def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
-        from deepforecast.models.neural._additive_spec import EXAMPLE, fit_time_features
+        from deepforecast.models.neural._additive import EXAMPLE, fit_time_features
 
         return EXAMPLE if panel is None else fit_time_features(self, panel)
 
@@ -180,19 +180,19 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         check_time_features(record, future_names, self.country)
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        from deepforecast.models.neural._linear_initialization import initialize
+        from deepforecast.models.neural._additive import initialize
 
         initialize(self, network, panel, columns, scale)
 
     def _body(self, sizes: InputSizes) -> NeuralProphetBody:
-        from deepforecast.models.neural._additive_spec import network_spec
+        from deepforecast.models.neural._additive import network_spec
         from deepforecast.nn.neural_prophet import NeuralProphetBody
 
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         """Warn of covariates that were constant in fit and change now."""
-        from deepforecast.models.neural._additive_spec import warn_unlearned
+        from deepforecast.models.neural._additive import warn_unlearned
 
         super()._check_future(state, future)
         if future:
@@ -204,6 +204,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.neural._additive_spec import merge_level
+        from deepforecast.models.neural._additive import merge_level
 
         return merge_level(super()._explain(learned, steps, future))

@@ -15,7 +15,7 @@ from deepforecast import LSTM, MLP, DLinear, Seq2Seq, Transformer, load
 from deepforecast.datasets import generate
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import HeadName, NeuralForecaster
-from deepforecast.models.neural._simulated_device import DEVICE, DeviceMismatchError, SimulatedTensor, simulated_device
+from deepforecast.models.neural._device_check import DEVICE, DeviceMismatchError, SimulatedTensor, simulated_device
 from deepforecast.nn.heads.quantiles import QuantileHead
 from deepforecast.nn.mlp import MLPBody
 

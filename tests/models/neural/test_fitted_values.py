@@ -11,7 +11,7 @@ import pytest
 
 from deepforecast import GRU, LSTM, MLP, NBEATS, DLinear, NeuralProphet, Transformer, load
 from deepforecast.errors import DataError, DataWarning
-from deepforecast.models.neural import _fitted_values
+from deepforecast.models.neural import _predict
 
 HORIZON, INPUT_SIZE = 4, 6
 LENGTHS = {"a": 30, "b": 23, "c": 8, "d": 3, "e": 1}  # c, d, e: shorter than a window; d and e: than the horizon
@@ -134,10 +134,10 @@ def test_groups_that_bound_memory_change_nothing(monkeypatch: pytest.MonkeyPatch
     model = GRU(horizon=HORIZON, input_size=INPUT_SIZE, max_steps=1, hidden_size=4, scaler_scope="series").fit(frame)
     fitted = model.fitted_values()
     sizes = []
-    forecast_windows = _fitted_values._forecast_windows
-    monkeypatch.setattr(_fitted_values, "MAX_VALUES", 60)
+    forecast_windows = _predict._point_forecasts
+    monkeypatch.setattr(_predict, "MAX_VALUES", 60)
     monkeypatch.setattr(
-        _fitted_values, "_forecast_windows", lambda *args: (sizes.append(len(args[-1])), forecast_windows(*args))[1]
+        _predict, "_point_forecasts", lambda *args: (sizes.append(len(args[-1])), forecast_windows(*args))[1]
     )
     pd.testing.assert_frame_equal(model.fitted_values(), fitted, rtol=1e-12)
     assert max(sizes) == 4

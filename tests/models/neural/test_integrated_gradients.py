@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from deepforecast import LSTM, MLP, NBEATS, Conformal, DLinear, NLinear, Seq2Seq
-from deepforecast.models.neural import _integrated_gradients
+from deepforecast.models.neural import _explain
 from deepforecast.models.neural._horizon_forecaster import HorizonForecaster
 from tests.models.neural.test_predict import panel
 
@@ -225,5 +225,5 @@ def test_the_number_of_windows_grows_with_the_columns_and_not_the_horizon(monkey
     n_windows.clear()
     model.explain(future=future)
     # 3 series padded to 4, then 7 components of each: y, 3 + 2 covariates, calendar
-    assert sum(n_windows) == 4 + 3 * (7 * _integrated_gradients.N_SEGMENTS + 1)
+    assert sum(n_windows) == 4 + 3 * (7 * _explain.N_SEGMENTS + 1)
     assert max(n_windows) <= 512

@@ -17,7 +17,7 @@ from deepforecast import LSTM, MLP, NBEATS, DLinear, Seq2Seq, load
 from deepforecast.core import encoding
 from deepforecast.datasets import generate
 from deepforecast.errors import ModelFileError, SaveError
-from deepforecast.training.imports import TRAINING_LOCK
+from deepforecast.training.process import TRAINING_LOCK
 from tests.models.neural.test_predict import fitted
 from tests.training.test_trainer import run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from deepforecast.models.neural._simulated_device import DeviceMismatchError, SimulatedTensor, simulated_device
+from deepforecast.models.neural._device_check import DeviceMismatchError, SimulatedTensor, simulated_device
 
 
 def test_a_simulated_device_refuses_what_a_device_refuses() -> None:

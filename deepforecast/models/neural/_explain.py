@@ -1,19 +1,8 @@
-"""Integrated gradients: contributions of the input columns to the point forecast of any network.
-
-With F the point forecast of a step, x the scaled inputs and b those of the baseline, the contribution of a column is the
-sum over its elements i (time steps, calendar features or embedding dimensions)
-
-    sum_i (x_i - b_i)  int_0^1  dF/dx_i (b + a (x - b))  da
-
-and the contributions add up to F(x) - F(b) (Sundararajan, Taly, Yan 2017, eq. 1; arXiv:1703.01365). The baseline is, as
-recommended there, an input without information: a window that is constant at its location, and covariates at their means.
-
-The sum over i is a derivative in the direction of the column, and its integral a sum of differences of F, see `sum_changes`.
-"""
+"""Explanations of a forecast: components of additive networks, integrated gradients of all others, and attention weights."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -21,30 +10,80 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepforecast.core.forecast import resolve_bounds, unused_name
+from deepforecast.core.forecast import AttentionMap, refuse_large_frame, resolve_bounds, unused_name
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
-from deepforecast.data.frames import Floats
+from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.windows import WindowColumns
 from deepforecast.models.neural._forecast import HeadForecast, to_array
 from deepforecast.models.neural._horizon_forecaster import MAX_WINDOWS, HorizonForecaster, move_windows
 from deepforecast.nn.batch import Batch, Inputs, place
 from deepforecast.nn.decoding import DEFAULT_SAMPLING, apply_temperature
-from deepforecast.nn.network import decode_greedy
+from deepforecast.nn.network import AttentionWeights, decode_greedy, first_input
 from deepforecast.nn.scaling import Scale
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
-# An even number. The error is about 1 % of the largest contribution with ReLU units (MLP, NBEATS), 0.1 % with LSTM and GRU.
+# Of integrated gradients, an even number. The error is about 1 % of the largest contribution with ReLU units (MLP, NBEATS),
+# 0.1 % with LSTM and GRU.
 N_SEGMENTS = 128
+MAX_ATTENTION_WINDOWS = 32  # windows per batch; each has layers x heads x queries x keys weights
+
+
+def components(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> dict[str, Floats]:
+    """The additive components of the forecast, each (series, steps).
+
+    `level` is the location of the scaled window, followed by the components of the body. `rest` is
+    the forecast minus the sum of the others. It has causes such as rounding and bounds and, beyond
+    the trained horizon, the sampling of paths, of which the forecast is the median or mean.
+    """
+    forecaster = HorizonForecaster(model.name, learned, steps, future)
+    network = learned["network"]
+    forecast = model._forecast(learned, steps, future).point(model.point_kind)
+    names: list[str] = []
+    blocks = []
+
+    def run_batch(batch: Batch, _: slice) -> tuple[Any, Any]:
+        """Components (series, horizon, components) in units of z; also sets `names`."""
+        inputs, scaling = network.inputs(batch)
+        components = network.body.components(inputs)
+        names[:] = list(components)
+        return torch.stack(
+            [
+                component[..., network.head.location_slice].squeeze(-1)
+                for component in components.values()
+            ],
+            dim=-1,
+        ), scaling
+
+    for begin in range(0, steps, forecaster.horizon):
+        recent_values = move_windows(place(forecaster.recent_values, forecaster.device), forecast[:, :begin])
+        z, loc, scale = map(to_array, forecaster._run_batches(recent_values, begin, run_batch))
+        level = np.repeat(loc, forecaster.horizon, axis=1)
+        blocks.append(np.concatenate([level[..., None], scale[..., None] * z], axis=2))
+    values = np.concatenate(blocks, axis=1)[:, :steps]
+    components = dict(zip(["level", *names], np.moveaxis(values, 2, 0), strict=True))
+    return {**components, "rest": forecast - values.sum(axis=2)}
 
 
 def integrated_gradients(
     model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
 ) -> dict[str, Floats]:
     """The point forecast as a sum of "baseline", the contributions of the input columns, and "rest", each (series, steps).
+
+    With F the point forecast of a step, x the scaled inputs and b those of the baseline, the contribution of a column is
+    the sum over its elements i (time steps, calendar features or embedding dimensions)
+
+        sum_i (x_i - b_i)  int_0^1  dF/dx_i (b + a (x - b))  da
+
+    and the contributions add up to F(x) - F(b) (Sundararajan, Taly, Yan 2017, eq. 1; arXiv:1703.01365). The baseline is,
+    as recommended there, an input without information: a window that is constant at its location, and covariates at their
+    means. The sum over i is a derivative in the direction of the column, and its integral a sum of differences of F, see
+    `sum_changes`.
 
     Autoregressive networks are explained along the greedy path. Beyond the trained horizon the window moves on by a block
     at a time, and the forecasts in it count as the target's history. "rest" is the forecast minus the sum of the others:
@@ -193,3 +232,93 @@ def _point_forecast(forecaster: HorizonForecaster, inputs: Inputs, scaling: Scal
             raw = apply_temperature(raw, *forecaster.sampling)
     loc, scale = (values[window].expand(len(raw), 1) for values in (scaling.loc, scaling.scale))
     return HeadForecast(network.head, raw, loc, scale, forecaster.name).point(point_kind)
+
+
+def attention_maps(
+    model: NeuralForecaster, learned: LearnedState, steps: int, future: Mapping[str, Covariate]
+) -> list[AttentionMap]:
+    """The attention weights of the next `steps`, one map per layer and block of `horizon` steps.
+
+    Each step receives the median of the previous one. Beyond the trained horizon the window moves
+    on and ends with the medians forecast before.
+    """
+    forecaster = HorizonForecaster(model.name, learned, steps, future, resolve_bounds(model.bounds))
+    maps: list[AttentionMap] = []
+    recent_values = place(forecaster.recent_values, forecaster.device)
+    first_observed = _first_observed(forecaster.recent_values)
+    for begin in range(0, steps, forecaster.horizon):
+        batch_maps: list[list[AttentionWeights]] = []  # batches of layers
+        run_batch = _recording_pass(forecaster, batch_maps, first_observed)
+        raw_loc_scale = forecaster._run_batches(recent_values, begin, run_batch, MAX_ATTENTION_WINDOWS)
+        block_forecast = HeadForecast(forecaster.network.head, *raw_loc_scale, forecaster.name)
+        layers = zip(*batch_maps, strict=True)
+        maps += [_layer_weights(layer, begin, steps, first_observed) for layer in layers]
+        recent_values = move_windows(recent_values, block_forecast.point("median"))
+    return maps
+
+
+def _recording_pass(
+    forecaster: HorizonForecaster, batch_maps: list[list[AttentionWeights]], first_observed: Ints
+) -> Callable[[Batch, slice], Any]:
+    """Return a forward pass for `_run_batches` that appends the weights of each batch to `batch_maps`.
+
+    The first batch determines the number of weights of all batches; the pass raises if they are too
+    many for a frame.
+    """
+    def run_batch(batch: Batch, windows: slice) -> tuple[Any, Any]:
+        """Return raw output and scale of the batch, after recording its attention weights."""
+        inputs, scaling = forecaster.network.inputs(batch)
+        raw = forecaster.network.features(inputs)
+        n_windows = windows.stop - windows.start  # without the padding of the batch
+        # The decoder gets the medians of the previous steps.
+        previous_values = torch.cat([first_input(inputs).unsqueeze(1), forecaster.network.head.median(raw)[:, :-1].float()], dim=1)
+        layers = forecaster.network.body.attention_maps(inputs, previous_values)
+        batch_maps.append([replace(layer, weights=layer.weights[:n_windows]) for layer in layers])
+        if len(batch_maps) == 1:
+            n_batch_weights = sum(
+                _layer_weights((layer,), 0, forecaster.steps, first_observed[windows]).n_rows()
+                for layer in batch_maps[0]
+            )
+            refuse_large_frame(
+                n_batch_weights * forecaster.blocks * len(first_observed) // n_windows,
+                forecaster.name,
+                len(first_observed),
+            )
+        return raw, scaling
+
+    return run_batch
+
+
+def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int, first_observed: Ints) -> AttentionMap:
+    """Join the batches of one layer to a map of the steps up to `steps`.
+
+    Positions are counted from the last observation (0), so that those of a block start at `begin`.
+    Keys after `steps` are dropped unless they have weight.
+    """
+    first_batch = batches[0]
+    weights = to_array(torch.cat([batch.weights for batch in batches]))  # (series, heads, queries, keys)
+    queries = to_array(first_batch.queries) + begin
+    keys = to_array(first_batch.keys) + begin
+    weights = weights[:, :, queries <= steps]
+    queries = queries[queries <= steps]
+    has_weight = (keys <= steps) | weights.any(axis=(0, 1, 2))
+    weights = weights[..., has_weight]
+    keys = keys[has_weight]
+    unobserved = keys[None] < first_observed[:, None]
+    # Some bodies also attend to the padding before the first observation.
+    attends_padding = (weights.sum(axis=(1, 2)) * unobserved).sum(axis=1) > 0
+    first_position = min(int(queries.min()), int(keys.min()))
+    return AttentionMap(
+        first_batch.kind,
+        first_batch.layer,
+        begin,
+        weights,
+        queries,
+        keys,
+        np.where(attends_padding, first_position, first_observed),
+    )
+
+
+def _first_observed(recent_values: Floats) -> Ints:
+    """Position of the first observation of each series in the window; the last position is 0."""
+    return np.asarray(np.isfinite(recent_values).argmax(axis=1) - recent_values.shape[1] + 1)

@@ -26,7 +26,7 @@ from deepforecast import (
     load,
 )
 from deepforecast.errors import CapabilityError, TrainingError
-from deepforecast.training.defaults import torch_defaults
+from deepforecast.training.process import torch_defaults
 from tests.training.runs import FRAME, break_losses, lstm
 
 QUICK, SLOW = [MLP, LSTM, DLinear, NeuralProphet], [GRU, RNN, NLinear, NBEATS, Seq2Seq, Transformer]
