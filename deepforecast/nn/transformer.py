@@ -125,9 +125,8 @@ class TransformerOptions:
     stride: int = 1
 
 
-class WindowEncoder(nn.Module):
-    """Encoder of the window: patches as tokens, encoder layers, and keys and values for every
-    decoder layer.
+class PatchEncoder(nn.Module):
+    """Encoder of the window: patches as tokens, positional encoding, encoder layers.
 
     Padding before the start of a series is masked; later missing values are not, as their
     covariates are known.
@@ -136,34 +135,74 @@ class WindowEncoder(nn.Module):
     ----------
     sizes : InputSizes
     options : TransformerOptions
-    future_positions : sequence of int
+    future_positions : sequence of int, default ()
         Positions of the decoder's tokens.
     """
 
     def __init__(
-        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]
+        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int] = ()
     ) -> None:
         super().__init__()
-        width = options.layer.d_model
-        n_heads = options.layer.n_heads
+        self.width = options.layer.d_model
         self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
         self.past_positions = tuple(
             end - sizes.input_size + 1 for end in self.patches.end_positions
         )
-        self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), width)
+        self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), self.width)
         self.static_projection = (
-            nn.Linear(sizes.static, width, bias=False) if sizes.static else None
+            nn.Linear(sizes.static, self.width, bias=False) if sizes.static else None
         )
         self.positions = PositionalEncoding(
             options.positional_encoding,
             TokenPositions(self.past_positions, tuple(future_positions)),
-            width,
-            n_heads,
+            self.width,
+            options.layer.n_heads,
             sizes.cyclic_columns,
         )
         self.drop = Dropout(options.layer.dropout)
         self.encoder = Encoder(options.layer, options.encoder_layers)
-        self.key_value_projection = KeyValueProjection(width, n_heads, options.decoder_layers)
+
+    def encode(
+        self, inputs: Inputs, attention_maps: list[Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the encoded tokens (batch, tokens, d_model), and the padding bias (batch, 1, 1, tokens)."""
+        bias = self.padding(inputs)
+        tokens = self.add_positions(self.embed(inputs), inputs)
+        return self.encoder(tokens, self.positions.past_mask(bias), attention_maps), bias
+
+    def embed(self, inputs: Inputs) -> Tensor:
+        """Project the patches of the window to tokens without positions, (batch, tokens, d_model)."""
+        features = torch.cat(
+            [inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1
+        )
+        tokens = self.input_projection(self.patches.unfold(features))
+        if self.static_projection is not None:
+            tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
+        return cast(Tensor, tokens)
+
+    def add_positions(self, tokens: Tensor, inputs: Inputs) -> Tensor:
+        """Add the positional encoding to tokens (batch, tokens, d_model), with dropout."""
+        columns = self.patches.select_ends(inputs.past)
+        return cast(Tensor, self.drop(self.positions.add_to(tokens, columns, is_future=False)))
+
+    def padding(self, inputs: Inputs) -> Tensor:
+        """Return the bias (batch, 1, 1, tokens) that masks padding.
+
+        A patch is padding if its last time step is before the first observed value.
+        """
+        return padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
+
+
+class WindowEncoder(PatchEncoder):
+    """A patch encoder that also projects its output to keys and values for every decoder layer."""
+
+    def __init__(
+        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int]
+    ) -> None:
+        super().__init__(sizes, options, future_positions)
+        self.key_value_projection = KeyValueProjection(
+            self.width, options.layer.n_heads, options.decoder_layers
+        )
 
     def forward(
         self, inputs: Inputs, attention_maps: list[Tensor] | None = None
@@ -171,28 +210,10 @@ class WindowEncoder(nn.Module):
         """Return the keys and values of the decoder layers, and the padding bias (batch, 1, 1, keys).
 
         They are [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads, keys,
-        dim). A patch is padding if its last time step is before the first observed value.
+        dim).
         """
-        bias = padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
-        encoded = self.encoder(self.tokens(inputs), self.positions.past_mask(bias), attention_maps)
+        encoded, bias = self.encode(inputs, attention_maps)
         return self.key_value_projection(encoded, self.positions.rotation(is_future=False)), bias
-
-    def tokens(self, inputs: Inputs) -> Tensor:
-        """Embed the window as tokens, (batch, keys, d_model)."""
-        features = torch.cat(
-            [inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1
-        )
-        tokens = self.input_projection(self.patches.unfold(features))
-        if self.static_projection is not None:
-            tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
-        return cast(
-            Tensor,
-            self.drop(
-                self.positions.add_to(
-                    tokens, self.patches.select_ends(inputs.past), is_future=False
-                )
-            ),
-        )
 
 
 class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
