@@ -214,12 +214,8 @@ class SeededInit(TorchFunctionMode):
         keywords = kwargs or {}
         if (
             self.on_cpu
-            and _function_name(func) in RANDOM_FUNCTIONS
+            and getattr(func, "__name__", "") in RANDOM_FUNCTIONS
             and keywords.get("generator") is None
         ):
             keywords = {**keywords, "generator": self.generator}
         return func(*args, **keywords)
-
-
-def _function_name(func: Callable[..., Any]) -> str:
-    return getattr(func, "__name__", "")

@@ -171,7 +171,7 @@ class Recurrent(nn.Module):
         packed_state = None if state is None else self._pack_state(state)
         if self.stacked:
             hidden, final_state = _run_cells(self.cells[0], inputs, packed_state)
-            return hidden, _unpack_state(final_state)
+            return hidden, tuple(tensor for tensors in final_state for tensor in tensors.unbind(0))
         n_layers = len(self.norms)
         layer_states = None
         if packed_state is not None:
@@ -188,8 +188,10 @@ class Recurrent(nn.Module):
             return hidden
 
         hidden = self._apply_layers(inputs, run)
-        return hidden, _unpack_state(
-            tuple(torch.cat(tensors) for tensors in zip(*final_states, strict=True))
+        return hidden, tuple(
+            tensor
+            for tensors in zip(*final_states, strict=True)
+            for tensor in torch.cat(tensors).unbind(0)
         )
 
     def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
@@ -284,11 +286,6 @@ def _run_cells(cells: nn.Module, inputs: Tensor, state: State | None) -> tuple[T
     initial_state = state if state is None or len(state) > 1 else state[0]
     hidden, final_state = cells(inputs, initial_state)
     return hidden, final_state if isinstance(final_state, tuple) else (final_state,)
-
-
-def _unpack_state(state: State) -> State:
-    """Split the state of torch's layers, the inverse of `Recurrent._pack_state`."""
-    return tuple(tensor for tensors in state for tensor in tensors.unbind(0))
 
 
 def _cell_step(

@@ -16,7 +16,10 @@ from torch import Tensor
 from deepforecast.nn.batch import Batch, as_float64
 
 NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
-MIN_RELATIVE_SCALE = 1e-14  # of the largest |y|: a hundred times the rounding error of a constant window
+MIN_RELATIVE_SCALE = 1e-14
+"""Smallest scale relative to the largest |y|, a hundred times the rounding error of a constant window;
+windows below it are constant and have scale 0.
+"""
 
 Scaler = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 """Function of y (0 where missing), the mask of observed values and their number (at least 1), to
@@ -40,7 +43,7 @@ class Scale:
     @property
     def level(self) -> Tensor:
         """Location in units of the scale, loc / scale: (batch, 1) float32."""
-        return (self.loc / _divisor(self.scale)).float().to(self.naive.device)
+        return (self.loc / torch.where(self.scale > 0, self.scale, 1.0)).float().to(self.naive.device)
 
     def unstandardize(self, z: Tensor) -> Tensor:
         """Compute loc + scale * z for z (batch, ...), float64."""
@@ -50,7 +53,8 @@ class Scale:
     def standardize(self, y: Tensor) -> Tensor:
         """Compute (y - loc) / scale for y (batch, ...), float64."""
         shape = (-1, *(1,) * (y.ndim - 1))
-        return (y - self.loc.view(shape)) / _divisor(self.scale).view(shape)
+        divisor = torch.where(self.scale > 0, self.scale, 1.0)
+        return (y - self.loc.view(shape)) / divisor.view(shape)
 
 
 def scale_window(
@@ -119,13 +123,8 @@ def level_ratio(y: Tensor) -> float:
     n_observed = mask.sum(1, keepdim=True).clamp(min=1.0)
     _, mean_distance = _last(values, mask, n_observed)
     _, mean_abs = _level(values, mask, n_observed)
-    ratios = (mean_distance / _divisor(mean_abs))[mean_abs > 0]
+    ratios = mean_distance[mean_abs > 0] / mean_abs[mean_abs > 0]
     return float(ratios.median()) if len(ratios) else 1.0
-
-
-def _divisor(scale: Tensor) -> Tensor:
-    """Return the scale, with 1 in place of 0."""
-    return torch.where(scale > 0, scale, torch.ones_like(scale))
 
 
 def _naive_error(z: Tensor, mask: Tensor, season: int) -> Tensor:
@@ -146,9 +145,10 @@ def _standard(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tens
     loc = y.sum(1, keepdim=True) / n_observed
     deviations = (y - loc) * mask
     largest = deviations.abs().amax(1, keepdim=True)
-    relative_deviations = deviations / _divisor(largest)  # their squares neither underflow nor overflow
+    # The squares of deviations relative to the largest neither underflow nor overflow.
+    relative_deviations = deviations / torch.where(largest > 0, largest, 1.0)
     scale = (relative_deviations.square().sum(1, keepdim=True) / n_observed).sqrt() * largest
-    return _unless_constant(loc, scale, y)
+    return loc, torch.where(scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True), scale, 0.0)
 
 
 def _robust(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,7 +189,8 @@ def _mean_abs(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tens
 def _last(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
     """Last observed value; mean absolute distance from it."""
     loc = last_observed(y, mask)
-    return _unless_constant(loc, ((y - loc).abs() * mask).sum(1, keepdim=True) / n_observed, y)
+    scale = ((y - loc).abs() * mask).sum(1, keepdim=True) / n_observed
+    return loc, torch.where(scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True), scale, 0.0)
 
 
 def _level(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
@@ -214,12 +215,6 @@ def _difference(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Te
 def _none(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
     """0; 1."""
     return torch.zeros_like(n_observed), torch.ones_like(n_observed)
-
-
-def _unless_constant(loc: Tensor, scale: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return loc and scale, with scale 0 if the window is constant up to rounding errors."""
-    is_varying = scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True)
-    return loc, torch.where(is_varying, scale, torch.zeros_like(scale))
 
 
 def last_observed(y: Tensor, mask: Tensor) -> Tensor:

@@ -20,6 +20,8 @@ from deepforecast.nn.scaling import Scale
 
 HEADS: dict[str, type[Head]] = {name: implementation(facts.implementation) for name, facts in HEAD_FACTS.items()}
 """Heads by name."""
+OPTION_HEADS = {"loss": PointHead.name, "quantiles": QuantileHead.name}
+"""The head that takes each option of `make_head`, its only argument."""
 
 N_VALUES = 8
 BATCH, HORIZON = 2, 3
@@ -53,42 +55,30 @@ def make_head(
     >>> make_head("quantiles", quantiles=[0.05, 0.95]).probability_range
     (0.05, 0.95)
     """
-    if isinstance(name, Head):
-        return _check_options(name, name.name, loss, quantiles)
-    if not isinstance(name, str):
+    if not isinstance(name, Head | str):
         raise ParameterTypeError(
-            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__}).", parameter="head",
-            value=name
+            f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)} ({type(name).__name__}).",
+            parameter="head",
+            value=name,
         )
-    if name not in HEADS:
+    if isinstance(name, str) and name not in HEADS:
         raise ParameterError(
             f"`head` must be one of {_head_names()}, or a Head, got {format_value(name)}.", parameter="head", value=name
         )
-    if name == PointHead.name and loss is not None:
-        return _check_options(PointHead(loss), name, None, quantiles)
-    if name == QuantileHead.name and quantiles is not None:
-        return _check_options(QuantileHead(quantiles), name, loss, None)
-    return _check_options(HEADS[name](), name, loss, quantiles)
-
-
-def _check_options(
-    head: Head, name: str, loss: str | CustomLoss | None, quantiles: Sequence[float] | None
-) -> Head:
-    """Return the head; raise `ParameterError` if `loss` or `quantiles` is not None, as the caller
-    passes only options that the head does not have.
-    """
-    for option, value, head_with_option in (
-        ("loss", loss, PointHead.name),
-        ("quantiles", quantiles, QuantileHead.name),
-    ):
-        if value is not None:
+    options = {
+        option: value for option, value in (("loss", loss), ("quantiles", quantiles)) if value is not None
+    }
+    head_name = name.name if isinstance(name, Head) else name
+    for option, value in options.items():
+        if name != OPTION_HEADS[option]:
             raise ParameterError(
-                f"`{option}` cannot be used with head={name!r}, got {option}={format_value(value)}.",
-                hint=f"Use head={head_with_option!r}, or leave out `{option}`.",
+                f"`{option}` cannot be used with head={head_name!r}, "
+                f"got {option}={format_value(value)}.",
+                hint=f"Use head={OPTION_HEADS[option]!r}, or leave out `{option}`.",
                 parameter=option,
                 value=value,
             )
-    return head
+    return name if isinstance(name, Head) else HEADS[name](*options.values())
 
 
 def _head_names() -> str:
