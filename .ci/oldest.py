@@ -10,8 +10,8 @@ import tomllib
 from pathlib import Path
 
 TOOLS = {
-    *("hatchling", "hypothesis", "import-linter", "latex2mathml", "mypy", "psutil", "pytest", "pytest-xdist", "ruff"),
-    *("utilsforecast", "zensical"),
+    *("beartype", "hatchling", "hypothesis", "import-linter", "jaxtyping", "latex2mathml", "mypy", "psutil", "pytest"),
+    *("pytest-xdist", "ruff", "utilsforecast", "zensical"),
 }
 BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[\w+(?:,\w+)*\])?>=(?P<version>[\d.]+)(?:;.*)?")
 

@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.scores import SCORES, dot
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,10 @@ class AttentionOptions:
     hard_attention: bool = False
 
 
-def masked_softmax(scores: Tensor, valid: Tensor | None = None) -> Tensor:
+def masked_softmax(
+    scores: Float[Tensor, "batch queries keys"],
+    valid: Bool[Tensor, "batch #queries keys"] | None = None,
+) -> Float[Tensor, "batch queries keys"]:
     """Compute the softmax over the valid keys; masked keys get weight 0.
 
     If no key is valid, all weights are 0, and so are their gradients.
@@ -74,7 +80,7 @@ def masked_softmax(scores: Tensor, valid: Tensor | None = None) -> Tensor:
     return scores.masked_fill(~valid, torch.finfo(scores.dtype).min).softmax(-1) * valid
 
 
-def harden_weights(weights: Tensor) -> Tensor:
+def harden_weights(weights: Float[Tensor, "*shape keys"]) -> Float[Tensor, "*shape keys"]:
     """Put all weight on the largest one, (..., keys) -> (..., keys).
 
     The gradient is that of the soft weights (straight-through estimator, Bengio et al. 2013,
@@ -90,7 +96,9 @@ def harden_weights(weights: Tensor) -> Tensor:
     return is_largest.to(weights.dtype) + (weights - weights.detach())
 
 
-def local_scores(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, Tensor]:
+def local_scores(
+    scores: Float[Tensor, "batch queries keys"], centre: Float[Tensor, "batch queries"], window: int
+) -> tuple[Float[Tensor, "batch queries keys"], Bool[Tensor, "batch queries keys"]]:
     """Subtract a Gaussian penalty around a centre from the scores (Luong et al. 2015, eq. 10).
 
     The standard deviation is half the window: scores - (distance / (window / 2))^2 / 2.
@@ -114,8 +122,11 @@ def local_scores(scores: Tensor, centre: Tensor, window: int) -> tuple[Tensor, T
 
 
 def attend(
-    scores: Tensor, values: Tensor, valid: Tensor | None = None, hard: bool = False
-) -> tuple[Tensor, Tensor]:
+    scores: Float[Tensor, "batch queries keys"],
+    values: Float[Tensor, "batch keys value_dim"],
+    valid: Bool[Tensor, "batch #queries keys"] | None = None,
+    hard: bool = False,
+) -> tuple[Float[Tensor, "batch queries value_dim"], Float[Tensor, "batch queries keys"]]:
     """Return the context and the attention weights for given scores.
 
     Parameters
@@ -142,7 +153,9 @@ def attend(
     return torch.bmm(weights, values), weights
 
 
-def self_attention(encoded: Tensor, valid: Tensor | None = None) -> tuple[Tensor, Tensor]:
+def self_attention(
+    encoded: Float[Tensor, "batch time dim"], valid: Bool[Tensor, "batch 1 time"] | None = None
+) -> tuple[Float[Tensor, "batch time dim"], Float[Tensor, "batch time time"]]:
     """Compute softmax(x x^T) x, self-attention without parameters.
 
     Parameters
@@ -220,15 +233,21 @@ class Attention(nn.Module):
                 nn.Linear(query_width, query_width), nn.Tanh(), nn.Linear(query_width, 1)
             )
 
-    def keys_and_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+    def keys_and_values(
+        self, encoded: Float[Tensor, "batch keys dim"]
+    ) -> tuple[Float[Tensor, "batch keys key_dim"], Float[Tensor, "batch keys dim"]]:
         """Project encoder outputs (batch, keys, width) to keys (batch, keys, key_dim) and values
         (batch, keys, width).
         """
         return self.score.prepare_keys(self.to_keys(encoded)), self.to_values(encoded)
 
     def forward(
-        self, queries: Tensor, keys: Tensor, values: Tensor, valid: Tensor
-    ) -> tuple[Tensor, Tensor]:
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+        values: Float[Tensor, "batch keys value_dim"],
+        valid: Bool[Tensor, "batch 1 keys"],
+    ) -> tuple[Float[Tensor, "batch queries value_dim"], Float[Tensor, "batch queries keys"]]:
         """Attend from the decoder steps to the window.
 
         Parameters
@@ -260,7 +279,9 @@ class Attention(nn.Module):
             valid = valid & inside
         return attend(scores, values, valid, self.options.hard_attention)
 
-    def _centres(self, queries: Tensor, valid: Tensor) -> Tensor:
+    def _centres(
+        self, queries: Float[Tensor, "batch queries query_dim"], valid: Bool[Tensor, "batch 1 keys"]
+    ) -> Float[Tensor, "batch queries"]:
         """Predict the centre of local attention (Luong et al. 2015, eq. 9), (batch, queries).
 
         It is a fractional index of a time step, between the first valid one and the end of the
@@ -271,7 +292,7 @@ class Attention(nn.Module):
         return valid.shape[-1] - 1 - offset
 
 
-def valid_steps(observed: Tensor) -> Tensor:
+def valid_steps(observed: Float[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 time"]:
     """Return a mask that is False for the padding before the first observed value.
 
     `observed` (batch, steps) is 1 or 0; the mask has shape (batch, 1, steps). Later missing values

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from deepforecast.data.windows import WindowArrays, WindowColumns
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Float64, Int, Shaped
 
 
 @dataclass(frozen=True)
@@ -31,17 +34,17 @@ class Batch:
     scope "series". `weight` is the observation weight of each target, from 0 to 1; None: all are 1.
     """
 
-    y: Tensor  # (B, L) float64
-    past: Tensor  # (B, L, P) float32
-    future: Tensor  # (B, H, F) float32
-    static: Tensor  # (B, S) float32
-    past_codes: Tensor  # (B, L, p) int64
-    future_codes: Tensor  # (B, H, f) int64
-    static_codes: Tensor  # (B, s) int64
-    loc: Tensor  # (B, 1) float64
-    scale: Tensor  # (B, 1) float64
-    target: Tensor | None = None  # (B, H) float64
-    weight: Tensor | None = None  # (B, H) float32
+    y: Float64[Tensor, "batch time"]
+    past: Float[Tensor, "batch time past"]
+    future: Float[Tensor, "batch horizon future"]
+    static: Float[Tensor, "batch static"]
+    past_codes: Int[Tensor, "batch time past_codes"]
+    future_codes: Int[Tensor, "batch horizon future_codes"]
+    static_codes: Int[Tensor, "batch static_codes"]
+    loc: Float64[Tensor, "batch 1"]
+    scale: Float64[Tensor, "batch 1"]
+    target: Float64[Tensor, "batch horizon"] | None = None
+    weight: Float[Tensor, "batch horizon"] | None = None
 
     def __len__(self) -> int:
         return self.y.shape[0]
@@ -78,16 +81,16 @@ class Inputs:
     loc / scale of the window: y = 0 corresponds to z = -level.
     """
 
-    y: Tensor  # (B, L)
-    observed: Tensor  # (B, L)
-    past: Tensor  # (B, L, P)
-    future: Tensor  # (B, H, F)
-    static: Tensor  # (B, S)
-    static_codes: Tensor | None = None  # (B, s)
-    level: Tensor | None = None  # (B, 1)
+    y: Float[Tensor, "batch time"]
+    observed: Float[Tensor, "batch time"]
+    past: Float[Tensor, "batch time past"]
+    future: Float[Tensor, "batch horizon future"]
+    static: Float[Tensor, "batch static"]
+    static_codes: Int[Tensor, "batch static_codes"] | None = None
+    level: Float[Tensor, "batch 1"] | None = None
 
     @property
-    def past_features(self) -> Tensor:
+    def past_features(self) -> Float[Tensor, "batch time past_features"]:
         """Values, mask, past and static features concatenated: (batch, input_size, 2 + past + static)."""
         length = self.y.shape[1]
         features = [self.y.unsqueeze(-1), self.observed.unsqueeze(-1), self.past]
@@ -96,7 +99,7 @@ class Inputs:
         return torch.cat(features, dim=-1)
 
     @property
-    def future_features(self) -> Tensor:
+    def future_features(self) -> Float[Tensor, "batch horizon future_features"]:
         """Future and static features concatenated: (batch, horizon, future + static)."""
         if not self.static.shape[1]:
             return self.future
@@ -161,19 +164,19 @@ class WindowStore:
     NaN.
     """
 
-    y: Tensor  # (N,) float64
-    numeric: Tensor  # (N, P) float32
-    category_codes: Tensor  # (N, p) int64
-    calendar: Tensor  # (T, C) float32, one row per timestamp
-    static: Tensor  # (series, S)
-    static_codes: Tensor  # (series, s)
-    loc: Tensor  # (series, 1) float64
-    scale: Tensor  # (series, 1) float64
+    y: Float64[Tensor, "rows"]
+    numeric: Float[Tensor, "rows numeric"]
+    category_codes: Int[Tensor, "rows codes"]
+    calendar: Float[Tensor, "times calendar"]  # one row per timestamp
+    static: Float[Tensor, "series static"]
+    static_codes: Int[Tensor, "series static_codes"]
+    loc: Float64[Tensor, "series 1"]
+    scale: Float64[Tensor, "series 1"]
     input_size: int
     horizon: int
     n_future: int  # numeric future covariates come first
     n_future_codes: int
-    weight: Tensor | None = None  # (N,) float32, observation weights
+    weight: Float[Tensor, "rows"] | None = None  # observation weights
 
     @classmethod
     def from_arrays(
@@ -206,7 +209,12 @@ class WindowStore:
             value.numel() * value.element_size() for value in values if isinstance(value, Tensor)
         )
 
-    def gather(self, start: Tensor, calendar_start: Tensor, series: Tensor) -> Batch:
+    def gather(
+        self,
+        start: Int[Tensor, "batch"],
+        calendar_start: Int[Tensor, "batch"],
+        series: Int[Tensor, "batch"],
+    ) -> Batch:
         """Gather a batch of windows.
 
         Parameters
@@ -243,7 +251,9 @@ class WindowStore:
         )
 
 
-def slice_windows(rows: Tensor, start: Tensor, length: int) -> Tensor:
+def slice_windows(
+    rows: Shaped[Tensor, "rows columns"], start: Int[Tensor, "batch"], length: int
+) -> Shaped[Tensor, "batch time columns"]:
     """Slice windows of (N, columns) to (batch, length, columns), each copied as one contiguous
     block.
     """
@@ -263,7 +273,11 @@ def has_float64(device: torch.device) -> bool:
     return device.type not in _without_float64.get()
 
 
-def place(values: Tensor | NDArray[Any], device: torch.device, non_blocking: bool = False) -> Tensor:
+def place(
+    values: Shaped[Tensor, "*shape"] | NDArray[Any],
+    device: torch.device,
+    non_blocking: bool = False,
+) -> Shaped[Tensor, "*shape"]:
     """Move a tensor or array to the device, or to the CPU if it is float64 and the device has none.
 
     Examples
@@ -281,7 +295,7 @@ def place(values: Tensor | NDArray[Any], device: torch.device, non_blocking: boo
     return values.to(device, non_blocking=non_blocking)
 
 
-def as_float64(values: Tensor) -> Tensor:
+def as_float64(values: Shaped[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
     """Convert to float64, on the CPU if the device has no float64."""
     return values.double() if has_float64(values.device) else values.cpu().double()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,6 +23,9 @@ from deepforecast.nn.network import (
 )
 from deepforecast.nn.scaling import Scale
 
+if TYPE_CHECKING:
+    from jaxtyping import Float, Float64, Int
+
 Sampling = tuple[float, float]
 """Temperature and top-p of a categorical head, see `apply_temperature`."""
 
@@ -35,10 +39,10 @@ def decode_samples(
     network: ForecastNetwork,
     inputs: Inputs,
     scaling: Scale,
-    uniform: Tensor,
+    uniform: Float[Tensor, "batch samples horizon"],
     sampling: Sampling = DEFAULT_SAMPLING,
     n_values: int = 0,
-) -> Tensor:
+) -> Float[Tensor, "batch paths horizon"]:
     """Draw sample paths step by step (ancestral sampling).
 
     Parameters
@@ -90,7 +94,9 @@ def decode_samples(
     )
 
 
-def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
+def apply_temperature(
+    raw: Float[Tensor, "*shape out_features"], temperature: float, top_p: float
+) -> Float[Tensor, "*shape out_features"]:
     """Apply temperature and nucleus (top-p) sampling to logits (..., n).
 
     A temperature below 1 sharpens the distribution. Of the values sorted by probability, the
@@ -116,9 +122,9 @@ def apply_temperature(raw: Tensor, temperature: float, top_p: float) -> Tensor:
 class Beams:
     """The paths found, sorted by descending probability; at most `width` of them."""
 
-    values: Tensor  # (series, width, steps) in units of z: bin centers
-    log_probability: Tensor  # (series, width) float64
-    origin: Tensor  # (series, width) int64: index of the window that each path starts from
+    values: Float[Tensor, "series width steps"]  # in units of z: bin centers
+    log_probability: Float64[Tensor, "series width"]
+    origin: Int[Tensor, "series width"]  # index of the window that each path starts from
 
 
 def beam_search(
@@ -126,7 +132,7 @@ def beam_search(
     inputs: Inputs,
     width: int,
     steps: int,
-    initial_log_probability: Tensor | None = None,
+    initial_log_probability: Float64[Tensor, "series paths"] | None = None,
 ) -> Beams:
     """Find the most probable paths of the next `steps` by beam search.
 

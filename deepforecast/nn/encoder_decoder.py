@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.multihead import NO_MASK, AttentionMask, CrossAttention, SelfAttention
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 ACTIVATIONS = ("relu", "gelu", "swiglu")
 
@@ -72,7 +75,12 @@ class ResidualLayer(nn.Module):
         self.feedforward = FeedForward(options.d_model, options.dim_feedforward, options.activation)
         self.drop = Dropout(options.dropout)
 
-    def sublayer(self, index: int, inputs: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
+    def sublayer(
+        self,
+        index: int,
+        inputs: Float[Tensor, "*shape width"],
+        function: Callable[[Tensor], Tensor],
+    ) -> Float[Tensor, "*shape width"]:
         """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), (..., d_model) -> (..., d_model)."""
         norm = self.norms[index]
         hidden = function(norm(inputs) if self.norm_first else inputs)
@@ -88,10 +96,10 @@ class EncoderLayer(ResidualLayer):
 
     def forward(
         self,
-        inputs: Tensor,
+        inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch tokens width"]:
         """Map (batch, tokens, d_model) to the same shape.
 
         The weights (batch, heads, tokens, tokens) are appended to `attention_maps`.
@@ -111,12 +119,12 @@ class DecoderLayer(ResidualLayer):
 
     def forward(
         self,
-        steps: Tensor,
-        keys: Tensor,
-        values: Tensor,
+        steps: Float[Tensor, "batch steps width"],
+        keys: Float[Tensor, "batch heads keys dim"],
+        values: Float[Tensor, "batch heads keys dim"],
         masks: tuple[AttentionMask, AttentionMask],
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch steps width"]:
         """Decode all steps in parallel.
 
         Parameters
@@ -144,12 +152,12 @@ class DecoderLayer(ResidualLayer):
 
     def step(
         self,
-        token: Tensor,
-        cache: Tensor,
-        memory: tuple[Tensor, Tensor],
+        token: Float[Tensor, "paths width"],
+        cache: Float[Tensor, "paths 2 heads capacity dim"],
+        memory: tuple[Float[Tensor, "batch heads keys dim"], Float[Tensor, "batch heads keys dim"]],
         position: DecodingPosition,
         masks: tuple[AttentionMask, AttentionMask],
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Float[Tensor, "paths width"], Float[Tensor, "paths 2 heads new_capacity dim"]]:
         """Decode one step with a key-value cache.
 
         Parameters
@@ -194,10 +202,10 @@ class Encoder(nn.Module):
 
     def forward(
         self,
-        inputs: Tensor,
+        inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch tokens width"]:
         """Map (batch, tokens, d_model) to the same shape."""
         for layer in self.layers:
             inputs = layer(inputs, mask, attention_maps)
@@ -216,11 +224,11 @@ class Decoder(nn.Module):
 
     def forward(
         self,
-        steps: Tensor,
-        memory: Sequence[Tensor],
+        steps: Float[Tensor, "batch steps width"],
+        memory: Sequence[Float[Tensor, "batch heads keys dim"]],
         masks: tuple[AttentionMask, AttentionMask],
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch steps width"]:
         """Decode all steps in parallel, (batch, horizon, d_model) -> the same shape.
 
         `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads,
@@ -232,12 +240,12 @@ class Decoder(nn.Module):
 
     def step(
         self,
-        token: Tensor,
-        caches: Sequence[Tensor],
-        memory: Sequence[Tensor],
+        token: Float[Tensor, "paths width"],
+        caches: Sequence[Float[Tensor, "paths 2 heads _ dim"]],
+        memory: Sequence[Float[Tensor, "batch heads keys dim"]],
         position: DecodingPosition,
         masks: tuple[AttentionMask, AttentionMask],
-    ) -> tuple[Tensor, list[Tensor]]:
+    ) -> tuple[Float[Tensor, "paths width"], list[Float[Tensor, "paths 2 heads _ dim"]]]:
         """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
         the new caches.
         """
@@ -270,7 +278,7 @@ class FeedForward(nn.Module):
         )
         self.linear2 = nn.Linear(dim_feedforward, width)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, inputs: Float[Tensor, "*shape width"]) -> Float[Tensor, "*shape width"]:
         """Map (..., d_model) to the same shape."""
         hidden = self.linear1(inputs.flatten(0, -2))
         if self.activation == "swiglu":

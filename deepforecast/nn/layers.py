@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,9 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from deepforecast.errors import ParameterError, format_value
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 RANDOM_FUNCTIONS = frozenset({
     "uniform_", "normal_", "trunc_normal_", "xavier_uniform_", "xavier_normal_", "kaiming_uniform_", "kaiming_normal_",
@@ -55,7 +58,7 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_mean", torch.zeros(width))
         self.register_buffer("running_var", torch.ones(width))
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(self, hidden: Float[Tensor, "*shape width"]) -> Float[Tensor, "*shape width"]:
         """Normalise (..., width)."""
         vectors = hidden.reshape(-1, hidden.shape[-1])
         normalized = F.batch_norm(
@@ -101,7 +104,7 @@ class Dropout(nn.Module):
         """Show the probability."""
         return f"{self.p}"
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
         """Apply dropout in training; the identity in evaluation."""
         if not self.training or not self.p:
             return x
@@ -110,7 +113,7 @@ class Dropout(nn.Module):
         return x * dropout_mask(x, self.p)
 
 
-def dropout_mask(x: Tensor, p: float) -> Tensor:
+def dropout_mask(x: Float[Tensor, "*shape"], p: float) -> Float[Tensor, "*shape"]:
     """Return a random mask in the shape of `x`: 0 with probability p, else 1 / (1 - p).
 
     Each number compares a random int16, four of which are drawn as one int64, with a threshold.
@@ -153,15 +156,17 @@ class CategoryEmbedding(nn.Module):
         """Return the total width of the vectors of the first `n_columns` columns; None: of all."""
         return sum(self.widths[:n_columns])
 
-    def forward(self, codes: Tensor) -> Tensor:
+    def forward(self, codes: Int[Tensor, "*shape columns"]) -> Float[Tensor, "*shape width"]:
         """Embed codes (batch, ..., columns) int64 to (batch, ..., width)."""
         return self._embed(codes, len(self.widths))
 
-    def embed_first(self, codes: Tensor) -> Tensor:
+    def embed_first(self, codes: Int[Tensor, "*shape columns"]) -> Float[Tensor, "*shape width"]:
         """Embed codes of only the first columns, (batch, ..., c), with the same tables."""
         return self._embed(codes, codes.shape[-1])
 
-    def _embed(self, codes: Tensor, n_columns: int) -> Tensor:
+    def _embed(
+        self, codes: Int[Tensor, "*shape columns"], n_columns: int
+    ) -> Float[Tensor, "*shape width"]:
         """Look up the codes (batch, ..., n_columns) and concatenate the vectors of the columns."""
         tables = list(self.tables)[:n_columns]
         vectors = [
@@ -180,7 +185,9 @@ def embedding_width(n_categories: int) -> int:
     return width
 
 
-def _embed_column(table: Tensor, codes: Tensor) -> Tensor:
+def _embed_column(
+    table: Float[Tensor, "categories width"], codes: Int[Tensor, "*shape"]
+) -> Float[Tensor, "*shape width"]:
     """Look up codes (batch, ...), with the mean of the table (categories, width) for code 0."""
     return F.embedding(codes, torch.cat([table.mean(0, keepdim=True), table]))
 

@@ -11,12 +11,17 @@ linear combinations of the same inputs, see `OutputMap`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.network import DirectBody
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 RANK = 8
 """Number of linear combinations of the inputs that the features other than locations depend on."""
@@ -47,7 +52,7 @@ class NLinearBody(DirectBody):
             location_mask[sizes.location_slice] = 1.0
         self.register_buffer("location_mask", location_mask, persistent=False)
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         last = inputs.y.gather(1, (inputs.observed * self.positions).argmax(1, keepdim=True))
         raw = self.outputs(self.window((inputs.y - last) * inputs.observed), inputs)
@@ -76,7 +81,7 @@ class DLinearBody(DirectBody):
         self.outputs = OutputMap(sizes)
         self.register_buffer("average", moving_average(sizes.input_size, kernel), persistent=False)
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         trend = self.trend.weight
         remainder = self.remainder.weight
@@ -93,7 +98,7 @@ class DLinearBody(DirectBody):
         raw: Tensor = self.outputs(hidden, inputs)
         return raw
 
-    def components(self, inputs: Inputs) -> dict[str, Tensor]:
+    def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
         """Return the contributions of trend, remainder and covariates, each (batch, horizon,
         out_features); their sum is `features`. The intercepts belong to the remainder.
         """
@@ -145,14 +150,18 @@ class OutputMap(nn.Module):
         """Whether there are covariates."""
         return self.past_map is not None or self.future_map is not None
 
-    def forward(self, hidden: Tensor, inputs: Inputs) -> Tensor:
+    def forward(
+        self, hidden: Float[Tensor, "batch width"], inputs: Inputs
+    ) -> Float[Tensor, "batch horizon out_features"]:
         """Map (batch, width) to (batch, horizon, out_features)."""
         if self.past_map is not None:
             hidden = hidden + self._past_effects(inputs)
         raw = self.expand(hidden)
         return raw if self.future_map is None else raw + self.future_map(inputs.future)
 
-    def expand(self, hidden: Tensor, with_bias: bool = True) -> Tensor:
+    def expand(
+        self, hidden: Float[Tensor, "batch width"], with_bias: bool = True
+    ) -> Float[Tensor, "batch horizon out_features"]:
         """Map (batch, width) to (batch, horizon, out_features), without covariates."""
         if self.others is None:
             return hidden.view(-1, *self.location_shape)
@@ -162,14 +171,14 @@ class OutputMap(nn.Module):
         others = others.view(-1, *self.other_shape)
         return torch.cat([others[..., : self.n_before], locations, others[..., self.n_before :]], dim=-1)
 
-    def covariate_effects(self, inputs: Inputs) -> Tensor:
+    def covariate_effects(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return the effects of all covariates, (batch, horizon, out_features)."""
         effects = [] if self.past_map is None else [self.expand(self._past_effects(inputs), with_bias=False)]
         if self.future_map is not None:
             effects.append(self.future_map(inputs.future))
         return torch.stack(effects).sum(0)
 
-    def _past_effects(self, inputs: Inputs) -> Tensor:
+    def _past_effects(self, inputs: Inputs) -> Float[Tensor, "batch width"]:
         """Return the effects of past and static covariates on `hidden`, (batch, width)."""
         if self.past_map is None:
             raise RuntimeError("The network has no past or static covariates.")
@@ -189,7 +198,7 @@ def hidden_width(sizes: InputSizes) -> int:
     return sizes.horizon * n_locations + (RANK if n_locations < sizes.out_features else 0)
 
 
-def moving_average(length: int, kernel: int) -> Tensor:
+def moving_average(length: int, kernel: int) -> Float[Tensor, "time time"]:
     """Return the matrix (length, length) of a centred moving average over `kernel` (odd) steps, with
     the first and last values repeated beyond the ends.
     """

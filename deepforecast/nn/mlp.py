@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +12,9 @@ from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.layers import normalization as make_normalization
 from deepforecast.nn.network import DirectBody
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 ACTIVATIONS = ("relu", "leaky_relu", "elu", "gelu", "silu", "tanh")
 
@@ -53,7 +57,7 @@ class MLP(nn.Module):
             width_in = width
         self.layers = nn.Sequential(*layers, nn.Linear(width_in, width_out))
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Float[Tensor, "batch width_in"]) -> Float[Tensor, "batch width_out"]:
         """Map (batch, width_in) to (batch, width_out)."""
         mapped: Tensor = self.layers(x)
         return mapped
@@ -85,7 +89,7 @@ class MLPBody(DirectBody):
         width_out = sizes.horizon * sizes.out_features
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout, activation, normalization)
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         covariates = flatten_covariates(inputs)
         raw: Tensor = self.mlp(
@@ -94,7 +98,7 @@ class MLPBody(DirectBody):
         return raw.view(-1, *self.shape)
 
 
-def flatten_covariates(inputs: Inputs) -> list[Tensor]:
+def flatten_covariates(inputs: Inputs) -> list[Float[Tensor, "batch _"]]:
     """Return past, future and static covariates, each flattened to (batch, n), without empty ones.
 
     The mask of observed values is left out: on M4, with short histories and with a fifth of the

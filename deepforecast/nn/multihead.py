@@ -9,7 +9,7 @@ weights are materialised only on request.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,8 +17,11 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError
 
-Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines of rotary angles, each of shape (positions, dim), see `apply_rotary`."""
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    Rotation = tuple[Float[Tensor, "positions dim"], Float[Tensor, "positions dim"]]
+    """Cosines and sines of rotary angles, see `apply_rotary`."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,7 @@ class AttentionMask:
         Rotary angles of queries and keys.
     """
 
-    bias: Tensor | None = None
+    bias: Float[Tensor, "#batch #heads #queries keys"] | None = None
     causal: bool = False
     query_rotation: Rotation | None = None
     key_rotation: Rotation | None = None
@@ -47,12 +50,12 @@ NO_MASK = AttentionMask()
 
 
 def attention(
-    query: Tensor,
-    keys: Tensor,
-    values: Tensor,
+    query: Float[Tensor, "batch heads queries dim"],
+    keys: Float[Tensor, "batch heads keys dim"],
+    values: Float[Tensor, "batch heads keys dim"],
     mask: AttentionMask = NO_MASK,
-    attention_maps: list[Tensor] | None = None,
-) -> Tensor:
+    attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+) -> Float[Tensor, "batch heads queries dim"]:
     """Compute scaled dot-product attention, softmax(q k^T / sqrt(dim) + bias) v.
 
     Vaswani et al. (2017), eq. 1. A query whose keys are all masked returns zeros and has zero
@@ -81,7 +84,11 @@ def attention(
     return torch.matmul(attention_maps[-1], values)
 
 
-def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK) -> Tensor:
+def attention_weights(
+    query: Float[Tensor, "batch heads queries dim"],
+    keys: Float[Tensor, "batch heads keys dim"],
+    mask: AttentionMask = NO_MASK,
+) -> Float[Tensor, "batch heads queries keys"]:
     """Compute softmax(q k^T / sqrt(dim) + bias), (batch, heads, queries, keys).
 
     The weights of a query sum to 1 over the keys, or are 0 if all keys are masked.
@@ -100,7 +107,7 @@ def attention_weights(query: Tensor, keys: Tensor, mask: AttentionMask = NO_MASK
     return weights
 
 
-def padding_bias(valid: Tensor) -> Tensor:
+def padding_bias(valid: Float[Tensor, "batch keys"]) -> Float[Tensor, "batch 1 1 keys"]:
     """Convert a mask of valid keys (batch, keys), 1 or 0, to a bias (batch, 1, 1, keys), 0 or -inf.
 
     Examples
@@ -111,7 +118,9 @@ def padding_bias(valid: Tensor) -> Tensor:
     return valid.log()[:, None, None, :]
 
 
-def apply_rotary(heads: Tensor, rotation: Rotation | None) -> Tensor:
+def apply_rotary(
+    heads: Float[Tensor, "*shape positions dim"], rotation: Rotation | None
+) -> Float[Tensor, "*shape positions dim"]:
     """Rotate pairs of features by their position (RoPE; Su et al. 2021, arXiv:2104.09864, eq. 34).
 
     Features i and i + dim / 2 form a pair; each pair has its own frequency. The dot product of a
@@ -148,10 +157,10 @@ class SelfAttention(nn.Module):
 
     def forward(
         self,
-        inputs: Tensor,
+        inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch tokens width"]:
         """Attend among tokens, (batch, tokens, width) -> (batch, tokens, width)."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
         query = apply_rotary(query, mask.query_rotation)
@@ -162,12 +171,12 @@ class SelfAttention(nn.Module):
 
     def step(
         self,
-        token: Tensor,
-        cache: Tensor,
+        token: Float[Tensor, "paths width"],
+        cache: Float[Tensor, "paths 2 heads capacity dim"],
         token_index: int,
         cache_size: int,
         mask: AttentionMask = NO_MASK,
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Float[Tensor, "paths width"], Float[Tensor, "paths 2 heads new_capacity dim"]]:
         """Attend from one new token to itself and the cached tokens before it.
 
         Parameters
@@ -225,12 +234,12 @@ class CrossAttention(nn.Module):
 
     def forward(
         self,
-        inputs: Tensor,
-        keys: Tensor,
-        values: Tensor,
+        inputs: Float[Tensor, "batch queries width"],
+        keys: Float[Tensor, "batch heads keys dim"],
+        values: Float[Tensor, "batch heads keys dim"],
         mask: AttentionMask = NO_MASK,
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch queries width"]:
         """Attend from tokens (batch, queries, width) to another sequence.
 
         `keys` and `values` have shape (batch, heads, keys, dim); the keys are rotated already.
@@ -262,7 +271,9 @@ class KeyValueProjection(nn.Module):
         self.in_proj = nn.Linear(width, 2 * n_layers * width)
         init_projection(self.in_proj)
 
-    def forward(self, encoded: Tensor, rotation: Rotation | None = None) -> list[Tensor]:
+    def forward(
+        self, encoded: Float[Tensor, "batch keys width"], rotation: Rotation | None = None
+    ) -> list[Float[Tensor, "batch heads keys dim"]]:
         """Project (batch, keys, width) to [keys of layer 1, values of layer 1, keys of layer 2,
         ...].
 
@@ -288,7 +299,9 @@ def check_heads(width: int, n_heads: int) -> int:
     return n_heads
 
 
-def split_heads(projected: Tensor, n_parts: int, n_heads: int) -> list[Tensor]:
+def split_heads(
+    projected: Float[Tensor, "batch tokens parts_width"], n_parts: int, n_heads: int
+) -> list[Float[Tensor, "batch heads tokens dim"]]:
     """Split (batch, tokens, n_parts * width) into `n_parts` views (batch, heads, tokens, dim).
 
     No copy is made, and with `chunk` autograd joins the gradients in a single copy.
@@ -298,7 +311,9 @@ def split_heads(projected: Tensor, n_parts: int, n_heads: int) -> list[Tensor]:
     return [chunk.view(shape).transpose(1, 2) for chunk in projected.chunk(n_parts, dim=-1)]
 
 
-def merge_heads(heads: Tensor) -> Tensor:
+def merge_heads(
+    heads: Float[Tensor, "batch heads tokens dim"]
+) -> Float[Tensor, "batch tokens width"]:
     """Concatenate the heads, (batch, heads, tokens, dim) -> (batch, tokens, width)."""
     return heads.transpose(1, 2).flatten(2)
 

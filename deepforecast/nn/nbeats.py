@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,9 @@ from torch import Tensor, nn
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.mlp import MLP, covariates_width, flatten_covariates
 from deepforecast.nn.network import DirectBody
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 STACK_KINDS = ("generic", "trend", "season")
 
@@ -29,8 +33,8 @@ class Basis:
     (horizon, functions).
     """
 
-    backcast: Tensor
-    forecast: Tensor
+    backcast: Float[Tensor, "time functions"]
+    forecast: Float[Tensor, "horizon functions"]
 
 
 class NBEATSBody(DirectBody):
@@ -78,11 +82,11 @@ class NBEATSBody(DirectBody):
                 self.block_order.append((name, len(block_list) - 1))
         self.blocks = nn.ModuleList(block_list)
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
 
-    def components(self, inputs: Inputs) -> dict[str, Tensor]:
+    def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
         """Return the forecast of each stack, (batch, horizon, out_features); their sum is
         `features`.
         """
@@ -91,7 +95,9 @@ class NBEATSBody(DirectBody):
             components[name] = components[name] + forecast if name in components else forecast
         return components
 
-    def _forecasts(self, inputs: Inputs) -> Iterator[tuple[str, Tensor]]:
+    def _forecasts(
+        self, inputs: Inputs
+    ) -> Iterator[tuple[str, Float[Tensor, "batch horizon out_features"]]]:
         """Yield the stack's name and the forecast of each block."""
         residual = inputs.y
         covariates = flatten_covariates(inputs)
@@ -134,8 +140,10 @@ class Block(nn.Module):
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
     def forward(
-        self, residual: Tensor, covariates: Sequence[Tensor] = ()
-    ) -> tuple[Tensor | None, Tensor]:
+        self,
+        residual: Float[Tensor, "batch time"],
+        covariates: Sequence[Float[Tensor, "batch _"]] = (),
+    ) -> tuple[Float[Tensor, "batch time"] | None, Float[Tensor, "batch horizon out_features"]]:
         """Return backcast and forecast.
 
         Parameters
@@ -178,12 +186,12 @@ def number_duplicates(names: Sequence[str]) -> list[str]:
     return unique_names
 
 
-def polynomials(times: Tensor, degree: int) -> Tensor:
+def polynomials(times: Float[Tensor, "time"], degree: int) -> Float[Tensor, "time functions"]:
     """Return powers 0 to `degree` of times (n,), (n, degree + 1)."""
     return times.unsqueeze(1) ** torch.arange(degree + 1, device=times.device)
 
 
-def harmonics(times: Tensor, period: float) -> Tensor:
+def harmonics(times: Float[Tensor, "time"], period: float) -> Float[Tensor, "time functions"]:
     """Return cos(2 pi k t / period) and sin(2 pi k t / period) for k = 1, 2, ... up to the Nyquist
     frequency.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from deepforecast.nn.batch import Batch, Inputs, InputSizes
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.layers import CategoryEmbedding
 from deepforecast.nn.scaling import Scale, last_observed, scale_window
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 class ForecastNetwork(nn.Module):
@@ -74,7 +77,7 @@ class ForecastNetwork(nn.Module):
         n_uses = getattr(self.body, "over_time", False)
         return n_weights * (self.sizes.input_size if n_uses is True else int(n_uses) or 1)
 
-    def forward(self, batch: Batch) -> tuple[Tensor, Scale]:
+    def forward(self, batch: Batch) -> tuple[Float[Tensor, "batch horizon out_features"], Scale]:
         """Return the raw output of every step, (batch, horizon, out_features), and the scale."""
         inputs, scaling = self.inputs(batch)
         return self.features(inputs), scaling
@@ -105,7 +108,7 @@ class ForecastNetwork(nn.Module):
             return Inputs(z, observed, past, future, static), scaling
         return Inputs(z, observed, past, future, static, batch.static_codes, scaling.level), scaling
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return the raw output of all steps, (batch, horizon, out_features).
 
         Autoregressive bodies are decoded greedily.
@@ -124,15 +127,19 @@ class ForecastNetwork(nn.Module):
         return self.autoregressive_body.initial_state(inputs)
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, step_index: int
-    ) -> tuple[Tensor, State]:
+        self,
+        state: State,
+        previous: Float[Tensor, "paths"],
+        future: Float[Tensor, "paths future_features"],
+        step_index: int,
+    ) -> tuple[Float[Tensor, "paths out_features"], State]:
         """Return the raw output of a step, (batch, out_features), and the next state; `previous`
         (batch,) is in units of z.
         """
         raw, state = self.autoregressive_body.step(state, previous, future, step_index)
         return self._restore_location(raw, raw), state
 
-    def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Tensor:
+    def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Float[Tensor, ""]:
         """Compute the mean loss over the observed targets, a scalar, plus the penalty of the body in
         training: sum_i w_i loss_i / sum_i w_i with the weights w of the batch. Windows with scale 0
         (constant) do not count.
@@ -177,7 +184,11 @@ class ForecastNetwork(nn.Module):
             return self.body
         raise TypeError(f"The body must be autoregressive, got {type(self.body).__name__}.")
 
-    def _restore_location(self, raw: Tensor, cumulated: Tensor) -> Tensor:
+    def _restore_location(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        cumulated: Float[Tensor, "*shape out_features"],
+    ) -> Float[Tensor, "*shape out_features"]:
         """Return `raw` with the location features transformed back to units of z.
 
         They are taken from `cumulated`, the cumulative sums of `raw` for the scaler "difference",
@@ -194,12 +205,14 @@ class ForecastNetwork(nn.Module):
         )
 
 
-def first_input(inputs: Inputs) -> Tensor:
+def first_input(inputs: Inputs) -> Float[Tensor, "batch"]:
     """Return the decoder's first input, the last observed value, (batch,)."""
     return last_observed(inputs.y, inputs.observed).squeeze(1)
 
 
-def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) -> Tensor:
+def decode_greedy(
+    network: ForecastNetwork, inputs: Inputs, mean: bool = False
+) -> Float[Tensor, "batch horizon out_features"]:
     """Decode with the median (or mean) of each step as the next input.
 
     Returns the raw output of every step, (batch, horizon, out_features).
@@ -215,8 +228,12 @@ def decode_greedy(network: ForecastNetwork, inputs: Inputs, mean: bool = False) 
 
 
 def decode_teacher_forced(
-    network: ForecastNetwork, inputs: Inputs, target: Tensor, target_mask: Tensor, ratio: float
-) -> Tensor:
+    network: ForecastNetwork,
+    inputs: Inputs,
+    target: Float[Tensor, "batch horizon"],
+    target_mask: Float[Tensor, "batch horizon"],
+    ratio: float,
+) -> Float[Tensor, "batch horizon out_features"]:
     """Decode with the true value before each step as input, where it is observed.
 
     Parameters
@@ -258,7 +275,11 @@ def decode_teacher_forced(
     return stack_steps(raw_steps)
 
 
-def _previous_values(first: Tensor, target: Tensor, target_mask: Tensor) -> Tensor:
+def _previous_values(
+    first: Float[Tensor, "batch"],
+    target: Float[Tensor, "batch horizon"],
+    target_mask: Float[Tensor, "batch horizon"],
+) -> Float[Tensor, "batch horizon"]:
     """Return the value before each step, (batch, horizon), or the last observed one if it is missing.
 
     `first` (batch,) is the last observed value of the window.
@@ -283,12 +304,12 @@ class DirectBody(nn.Module, ABC):
     needs_history: ClassVar[bool] = True  # whether a window must have an observed value
     uses_series_id: ClassVar[bool] = False  # whether `Inputs` must have `static_codes` and `level`
 
-    def penalty(self) -> Tensor | None:
+    def penalty(self) -> Float[Tensor, ""] | None:
         """Return a regularisation term that is added to the training loss, or None."""
         return None
 
     @abstractmethod
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return the raw output for the head, (batch, horizon, out_features)."""
 
 
@@ -304,7 +325,7 @@ class AutoregressiveBody(nn.Module, ABC):
     needs_history: ClassVar[bool] = True
     uses_series_id: ClassVar[bool] = False
 
-    def penalty(self) -> Tensor | None:
+    def penalty(self) -> Float[Tensor, ""] | None:
         """Return a regularisation term that is added to the training loss, or None."""
         return None
 
@@ -314,8 +335,12 @@ class AutoregressiveBody(nn.Module, ABC):
 
     @abstractmethod
     def step(
-        self, state: State, previous: Tensor, future: Tensor, step_index: int
-    ) -> tuple[Tensor, State]:
+        self,
+        state: State,
+        previous: Float[Tensor, "paths"],
+        future: Float[Tensor, "paths future_features"],
+        step_index: int,
+    ) -> tuple[Float[Tensor, "paths out_features"], State]:
         """Compute the next step.
 
         Parameters
@@ -336,7 +361,9 @@ class AutoregressiveBody(nn.Module, ABC):
             The state after the step.
         """
 
-    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+    def forward_teacher_forced(
+        self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
+    ) -> Float[Tensor, "batch steps out_features"]:
         """Compute all steps given the values before them: (batch, horizon) -> (batch, horizon,
         out_features).
 
@@ -362,16 +389,18 @@ class AttentionWeights:
 
     kind: str  # "cross": from the horizon to the window; "self": within the window or the horizon
     layer: int
-    weights: Tensor  # (B, heads, queries, keys)
-    queries: Tensor  # (queries,) int64
-    keys: Tensor  # (keys,) int64
+    weights: Float[Tensor, "batch heads queries keys"]
+    queries: Int[Tensor, "queries"]
+    keys: Int[Tensor, "keys"]
 
 
 class AttentionBody(ABC):
     """A body that can return its attention weights."""
 
     @abstractmethod
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the weights of all layers, given the scaled values (batch, horizon) before each
         step.
         """
@@ -384,13 +413,15 @@ def repeat_paths(state: State, n_shared: int, n_paths: int) -> State:
     return state[:n_shared] + tuple(tensor.repeat_interleave(n_paths, 0) for tensor in state[n_shared:])
 
 
-def select_paths(state: State, n_shared: int, parent: Tensor) -> State:
+def select_paths(state: State, n_shared: int, parent: Int[Tensor, "paths"]) -> State:
     """Return the state of the paths with index `parent` (batch * N,); the first `n_shared` tensors
     are unchanged.
     """
     return state[:n_shared] + tuple(tensor.index_select(0, parent) for tensor in state[n_shared:])
 
 
-def stack_steps(steps: list[Tensor]) -> Tensor:
+def stack_steps(
+    steps: list[Float[Tensor, "batch out_features"]]
+) -> Float[Tensor, "batch steps out_features"]:
     """Stack steps (batch, out_features) to (batch, steps, out_features)."""
     return torch.stack(steps, dim=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +19,9 @@ from torch import Tensor, nn
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.mlp import MLP
 from deepforecast.nn.network import DirectBody
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 TREND_PRIOR_SCALE = 5.0
 """Standard deviation of the normal prior on slope and offset."""
@@ -191,7 +195,7 @@ class NeuralProphetBody(DirectBody):
         if len(columns) and list(columns) == list(range(columns[0], columns[0] + len(columns))):
             self.first_columns[name] = columns[0]
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features): the sum of the components as location, and the
         other features.
         """
@@ -210,7 +214,7 @@ class NeuralProphetBody(DirectBody):
             location = location + component[..., self.location_index]
         return torch.cat([raw[..., : self.location_index], location.unsqueeze(-1), raw[..., self.location_index + 1 :]], dim=-1)
 
-    def components(self, inputs: Inputs) -> dict[str, Tensor]:
+    def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
         """Return the contribution of each component to the location, (batch, horizon,
         out_features), 0 elsewhere.
         """
@@ -233,7 +237,7 @@ class NeuralProphetBody(DirectBody):
         shape = (self.location_index, self.width - self.location_index - 1)
         return {name: nn.functional.pad(component.unsqueeze(-1), shape) for name, component in effects.items()}
 
-    def penalty(self) -> Tensor | None:
+    def penalty(self) -> Float[Tensor, ""] | None:
         """Return the negative log-prior divided by the number of training values.
 
         A normal prior with scale s adds x^2 / (2 s^2), a Laplace prior |x| / s.
@@ -279,7 +283,7 @@ class NeuralProphetBody(DirectBody):
                     )
                 start = stop
 
-    def _time_covariates(self, inputs: Inputs) -> Tensor:
+    def _time_covariates(self, inputs: Inputs) -> Float[Tensor, "batch steps columns"]:
         """Return the future covariates of the horizon, and of the window if lags are used: (batch,
         steps, columns).
         """
@@ -287,7 +291,9 @@ class NeuralProphetBody(DirectBody):
             return inputs.future
         return torch.cat([self._select_columns(inputs.past, "future_columns"), inputs.future], dim=1)
 
-    def _evaluate_columns(self, covariates: Tensor) -> Tensor:
+    def _evaluate_columns(
+        self, covariates: Float[Tensor, "batch steps future"]
+    ) -> Float[Tensor, "batch steps columns"]:
         """Return the shifted and gated columns of all components, (batch, steps, columns)."""
         columns = self._select_columns(covariates, "component_columns")
         if self.has_shifts:
@@ -296,7 +302,9 @@ class NeuralProphetBody(DirectBody):
             return columns
         return columns * (self._select_columns(covariates, "gate_columns") * self.gate_factor + self.gate_offset)
 
-    def _trend(self, covariates: Tensor, inputs: Inputs) -> Tensor:
+    def _trend(
+        self, covariates: Float[Tensor, "batch steps future"], inputs: Inputs
+    ) -> Float[Tensor, "batch steps"]:
         """Compute the trend, (batch, steps), with the parameters of each window's series if there are any."""
         time = covariates[..., self.spec.time_column]
         series_parameters = self._select_series_parameters(inputs) if self.spec.per_series_trend else None
@@ -312,7 +320,7 @@ class NeuralProphetBody(DirectBody):
             values = values + _batched_dot((time.unsqueeze(-1) - self.changepoints).relu(), slope_changes)
         return values
 
-    def _select_series_parameters(self, inputs: Inputs) -> Tensor | None:
+    def _select_series_parameters(self, inputs: Inputs) -> Float[Tensor, "batch parameters"] | None:
         """Return the parameters of each window's series, (batch, parameters), or None without them.
 
         A series not seen in fit gets the mean of all series.
@@ -340,12 +348,16 @@ class NeuralProphetBody(DirectBody):
             return covariates.index_select(2, columns)
         return covariates[..., self.first_columns[name] : self.first_columns[name] + len(columns)]
 
-    def _series_coefficients(self, series_parameters: Tensor) -> Tensor:
+    def _series_coefficients(
+        self, series_parameters: Float[Tensor, "batch parameters"]
+    ) -> Float[Tensor, "batch columns"]:
         """Return the coefficients of each window's series for all columns, (batch, columns), 0 if shared."""
         zeros = series_parameters.new_zeros(len(series_parameters), len(self.component_columns))
         return zeros.index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
 
-    def _lag_effects(self, inputs: Inputs, base: Tensor) -> dict[str, Tensor]:
+    def _lag_effects(
+        self, inputs: Inputs, base: Float[Tensor, "batch steps"]
+    ) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
         """Return the effects of the lags by component, each (batch, horizon, out_features).
 
         `base` (batch, input_size + horizon) is the sum of the other components, from which the

@@ -9,12 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, format_value
-from deepforecast.nn.multihead import AttentionMask, Rotation
+from deepforecast.nn.multihead import AttentionMask
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from deepforecast.nn.multihead import Rotation
 
 ENCODINGS: tuple[str | None, ...] = ("sinusoidal", "learned", "rotary", "alibi", "calendar", None)
 """Names of the encodings.
@@ -113,7 +119,13 @@ class PositionalEncoding(nn.Module):
                 parameter="positional_encoding",
             )
 
-    def add_to(self, tokens: Tensor, columns: Tensor, is_future: bool, first: int = 0) -> Tensor:
+    def add_to(
+        self,
+        tokens: Float[Tensor, "batch tokens width"],
+        columns: Float[Tensor, "batch tokens columns"],
+        is_future: bool,
+        first: int = 0,
+    ) -> Float[Tensor, "batch tokens width"]:
         """Add the encoding to tokens (batch, n, width) if it is sinusoidal, learned or of the calendar.
 
         The other encodings change the attention scores; for these the tokens are returned unchanged.
@@ -137,7 +149,7 @@ class PositionalEncoding(nn.Module):
             )
         return tokens
 
-    def past_mask(self, bias: Tensor) -> AttentionMask:
+    def past_mask(self, bias: Float[Tensor, "batch 1 1 keys"]) -> AttentionMask:
         """Return the mask of the window's self-attention; `bias` (batch, 1, 1, keys) masks the
         padding.
         """
@@ -156,7 +168,7 @@ class PositionalEncoding(nn.Module):
         rotation = self.rotation(True, 0, n_tokens)
         return AttentionMask(None, causal, rotation, rotation)
 
-    def cross_mask(self, bias: Tensor, n_tokens: int) -> AttentionMask:
+    def cross_mask(self, bias: Float[Tensor, "batch 1 1 keys"], n_tokens: int) -> AttentionMask:
         """Return the mask of the attention from the first `n_tokens` tokens of the horizon to the
         window; `bias` (batch, 1, 1, keys) masks the padding.
 
@@ -166,7 +178,9 @@ class PositionalEncoding(nn.Module):
             bias = self.cross_bias[:, :, :n_tokens] + bias
         return AttentionMask(bias, query_rotation=self.rotation(True, 0, n_tokens))
 
-    def step_masks(self, step_index: int, bias: Tensor) -> tuple[AttentionMask, AttentionMask]:
+    def step_masks(
+        self, step_index: int, bias: Float[Tensor, "batch 1 1 keys"]
+    ) -> tuple[AttentionMask, AttentionMask]:
         """Return the masks of one decoder step: of its self-attention and of its attention to the
         window; `bias` (batch, 1, 1, keys) masks the padding.
         """
@@ -192,7 +206,9 @@ class PositionalEncoding(nn.Module):
             self.register_buffer(name, table.float(), persistent=False)
 
 
-def sinusoidal_encoding(positions: Tensor, width: int) -> Tensor:
+def sinusoidal_encoding(
+    positions: Float[Tensor, "positions"], width: int
+) -> Float[Tensor, "positions width"]:
     """Compute the sinusoidal encoding, (n,) -> (n, width) (Vaswani et al. 2017, section 3.5).
 
     Columns 2i and 2i + 1 are sin and cos of position / 10000^(2i / width).
@@ -208,7 +224,7 @@ def sinusoidal_encoding(positions: Tensor, width: int) -> Tensor:
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)[:, :width]
 
 
-def rotary_angles(positions: Tensor, width: int) -> Rotation:
+def rotary_angles(positions: Float[Tensor, "positions"], width: int) -> Rotation:
     """Compute the cosines and the sines of position / 10000^(2i / width) (Su et al. 2021, eq. 15).
 
     Positions (n,) give two tensors (n, width); columns i and i + width / 2 are equal.
@@ -218,7 +234,7 @@ def rotary_angles(positions: Tensor, width: int) -> Rotation:
     return angle.cos(), angle.sin()
 
 
-def alibi_slopes(n_heads: int) -> Tensor:
+def alibi_slopes(n_heads: int) -> Float[Tensor, "heads"]:
     """Compute the ALiBi slopes (heads,), from 2^(-8 / heads) down to 2^-8 (Press et al. 2022).
 
     Examples
@@ -229,7 +245,9 @@ def alibi_slopes(n_heads: int) -> Tensor:
     return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, dtype=torch.float64) / n_heads)
 
 
-def alibi_bias(queries: Tensor, keys: Tensor, slopes: Tensor) -> Tensor:
+def alibi_bias(
+    queries: Float[Tensor, "queries"], keys: Float[Tensor, "keys"], slopes: Float[Tensor, "heads"]
+) -> Float[Tensor, "1 heads queries keys"]:
     """Compute the bias -slope * |query position - key position|, (1, heads, queries, keys).
 
     `queries` (queries,) and `keys` (keys,) are positions, `slopes` has shape (heads,).
@@ -237,7 +255,9 @@ def alibi_bias(queries: Tensor, keys: Tensor, slopes: Tensor) -> Tensor:
     return -slopes[None, :, None, None] * (queries.unsqueeze(1) - keys.unsqueeze(0)).abs()
 
 
-def calendar_encoding(columns: Tensor, sine_columns: Sequence[int], width: int) -> Tensor:
+def calendar_encoding(
+    columns: Float[Tensor, "batch tokens columns"], sine_columns: Sequence[int], width: int
+) -> Float[Tensor, "batch tokens width"]:
     """Compute harmonics of the cyclic calendar features, (batch, n, columns) -> (batch, n, width).
 
     From sin(a) and cos(a) of a phase a (e.g. the hour of the day) the harmonics sin(k a), cos(k a),

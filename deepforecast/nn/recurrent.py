@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -26,6 +26,9 @@ from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.mlp import MLP
 from deepforecast.nn.network import AutoregressiveBody, DirectBody, State
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 MIN_FUSED_SIZE = 6_000
 """Size of a state (batch * hidden_size) from which an LSTM step on a CPU is faster as a fused
@@ -44,8 +47,10 @@ class ResetBeforeGRU(nn.GRU):
     """
 
     def forward(  # type: ignore[override]
-        self, inputs: Tensor, state: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+        self,
+        inputs: Float[Tensor, "batch time width"],
+        state: Float[Tensor, "cells batch hidden_size"] | None = None,
+    ) -> tuple[Float[Tensor, "batch time output_size"], Float[Tensor, "cells batch hidden_size"]]:
         """Return the outputs (batch, steps, hidden_size * directions) and the final state (layers *
         directions, batch, hidden_size).
         """
@@ -70,7 +75,12 @@ class ResetBeforeGRU(nn.GRU):
         return inputs, torch.stack(final_states)
 
 
-def _reset_before_step(projected: Tensor, hidden: Tensor, weight_hh: Tensor, bias_hh: Tensor) -> Tensor:
+def _reset_before_step(
+    projected: Float[Tensor, "batch gates"],
+    hidden: Float[Tensor, "batch hidden_size"],
+    weight_hh: Float[Tensor, "gates hidden_size"],
+    bias_hh: Float[Tensor, "gates"],
+) -> Float[Tensor, "batch hidden_size"]:
     """Return the next state (batch, hidden_size); `projected` is W x + b (batch, 3 * hidden_size)."""
     n_gates = 2 * hidden.shape[-1]  # columns of the reset and update gates
     gates = torch.sigmoid(projected[:, :n_gates] + F.linear(hidden, weight_hh[:n_gates], bias_hh[:n_gates]))
@@ -163,7 +173,9 @@ class Recurrent(nn.Module):
         self.norms = nn.ModuleList([normalization(name, self.output_size) for name in names])
         self.drop = Dropout(options.dropout)
 
-    def forward(self, inputs: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+    def forward(
+        self, inputs: Float[Tensor, "batch time width"], state: State | None = None
+    ) -> tuple[Float[Tensor, "batch time output_size"], State]:
         """Process a sequence (batch, steps, width_in) from a state; None: zeros.
 
         Returns the outputs (batch, steps, output_size) and the final state.
@@ -194,7 +206,9 @@ class Recurrent(nn.Module):
             for tensor in torch.cat(tensors).unbind(0)
         )
 
-    def step(self, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+    def step(
+        self, inputs: Float[Tensor, "paths width"], state: State
+    ) -> tuple[Float[Tensor, "paths output_size"], State]:
         """Process one time step (batch, width_in) from a state; returns (batch, output_size) and
         the next state.
 
@@ -368,7 +382,7 @@ class RecurrentDirect(DirectBody):
             else SkipMLP(sizes, self.encoder.output_size, skip_hidden_sizes, options.dropout)
         )
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         states, _ = self.encoder(inputs.past_features)
         step_inputs = torch.cat(
@@ -386,7 +400,9 @@ class RecurrentDirect(DirectBody):
         )
         return raw if self.skip is None else raw + self.skip(inputs, final_state)
 
-    def _final_state(self, states: Tensor) -> Tensor:
+    def _final_state(
+        self, states: Float[Tensor, "batch time output_size"]
+    ) -> Float[Tensor, "batch output_size"]:
         """Return the final state, (batch, steps, width) -> (batch, width); that of the backward
         direction is the one at the first time step.
         """
@@ -415,7 +431,9 @@ class SkipMLP(nn.Module):
         width_in = sizes.input_size + state_size + sizes.horizon * sizes.future
         self.mlp = MLP(width_in, hidden_sizes, self.shape[0] * self.shape[1], dropout)
 
-    def forward(self, inputs: Inputs, final_state: Tensor) -> Tensor:
+    def forward(
+        self, inputs: Inputs, final_state: Float[Tensor, "batch output_size"]
+    ) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features), 0 except for the locations; `final_state` is
         (batch, width).
         """
@@ -440,7 +458,9 @@ def readout_lag(sizes: InputSizes, season: int | None) -> int:
     return min(sizes.horizon, sizes.input_size)
 
 
-def lagged_states(states: Tensor, lag: int, horizon: int) -> Tensor:
+def lagged_states(
+    states: Float[Tensor, "batch time dim"], lag: int, horizon: int
+) -> Float[Tensor, "batch horizon dim"]:
     """Return for each step of the horizon the state `lag`, or a multiple of it, time steps before.
 
     (batch, steps, dim) -> (batch, horizon, dim): the last `lag` states, repeated.
@@ -492,15 +512,21 @@ class RecurrentAutoregressive(AutoregressiveBody):
         )
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, step_index: int
-    ) -> tuple[Tensor, State]:
+        self,
+        state: State,
+        previous: Float[Tensor, "paths"],
+        future: Float[Tensor, "paths future_features"],
+        step_index: int,
+    ) -> tuple[Float[Tensor, "paths out_features"], State]:
         """Return the raw output of the next step, (batch, out_features), and the next state."""
         hidden, state = self.decoder.step(
             torch.cat([previous.unsqueeze(-1), future], dim=-1), state
         )
         return self.out(self.drop(hidden)), state
 
-    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+    def forward_teacher_forced(
+        self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
+    ) -> Float[Tensor, "batch steps out_features"]:
         """Compute all steps given the values (batch, horizon) before them, in one call of the
         layers.
 

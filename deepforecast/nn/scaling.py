@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from deepforecast.nn.batch import Batch, as_float64
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Float64
 
 NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
 MIN_RELATIVE_SCALE = 1e-14
@@ -36,21 +40,21 @@ class Scale:
     (seasonal) naive forecast, if there is a target and the head needs it; otherwise 1.
     """
 
-    loc: Tensor  # (B, 1) float64, like `scale` on the CPU if the device has no float64
-    scale: Tensor  # (B, 1) float64
-    naive: Tensor  # (B, 1) float32
+    loc: Float64[Tensor, "batch 1"]  # like `scale` on the CPU if the device has no float64
+    scale: Float64[Tensor, "batch 1"]
+    naive: Float[Tensor, "batch 1"]
 
     @property
-    def level(self) -> Tensor:
+    def level(self) -> Float[Tensor, "batch 1"]:
         """Location in units of the scale, loc / scale: (batch, 1) float32."""
         return (self.loc / torch.where(self.scale > 0, self.scale, 1.0)).float().to(self.naive.device)
 
-    def unstandardize(self, z: Tensor) -> Tensor:
+    def unstandardize(self, z: Float[Tensor, "batch *shape"]) -> Float64[Tensor, "batch *shape"]:
         """Compute loc + scale * z for z (batch, ...), float64."""
         shape = (-1, *(1,) * (z.ndim - 1))
         return self.loc.view(shape) + self.scale.view(shape) * as_float64(z)
 
-    def standardize(self, y: Tensor) -> Tensor:
+    def standardize(self, y: Float[Tensor, "batch *shape"]) -> Float64[Tensor, "batch *shape"]:
         """Compute (y - loc) / scale for y (batch, ...), float64."""
         shape = (-1, *(1,) * (y.ndim - 1))
         divisor = torch.where(self.scale > 0, self.scale, 1.0)
@@ -58,8 +62,12 @@ class Scale:
 
 
 def scale_window(
-    batch: Batch, scaler: str, season: int, allow_shift: bool, level_ratio: Tensor | None = None
-) -> tuple[Tensor, Tensor, Scale]:
+    batch: Batch,
+    scaler: str,
+    season: int,
+    allow_shift: bool,
+    level_ratio: Float[Tensor, "1"] | None = None,
+) -> tuple[Float[Tensor, "batch time"], Float[Tensor, "batch time"], Scale]:
     """Scale the windows of a batch.
 
     Parameters
@@ -103,7 +111,9 @@ def scale_window(
     return z, mask, Scale(loc, scale, naive)
 
 
-def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
+def series_scale(
+    y: Float64[Tensor, "series time"], scaler: str
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Return loc and scale (series, 1) of whole series (series, steps) with NaN for missing values."""
     mask = (y == y).double()
     return SCALER_FUNCTIONS[scaler](
@@ -111,7 +121,7 @@ def series_scale(y: Tensor, scaler: str) -> tuple[Tensor, Tensor]:
     )
 
 
-def level_ratio(y: Tensor) -> float:
+def level_ratio(y: Float64[Tensor, "batch time"]) -> float:
     """Return the median over windows of mean |y - last value| / mean |y|.
 
     The scaler "level" multiplies its scale, mean |y|, by it, so that z has about unit size.
@@ -127,7 +137,9 @@ def level_ratio(y: Tensor) -> float:
     return float(ratios.median()) if len(ratios) else 1.0
 
 
-def _naive_error(z: Tensor, mask: Tensor, season: int) -> Tensor:
+def _naive_error(
+    z: Float[Tensor, "batch time"], mask: Float[Tensor, "batch time"], season: int
+) -> Float[Tensor, "batch 1"]:
     """Compute the mean |z_t - z_{t-season}| over pairs of observed values, (batch, 1).
 
     The lag is 1 if the window is not longer than a season. A window of one step gives 1.
@@ -140,7 +152,11 @@ def _naive_error(z: Tensor, mask: Tensor, season: int) -> Tensor:
     return changes / both_observed.sum(1, keepdim=True).clamp(min=1.0)
 
 
-def _standard(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _standard(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Mean; standard deviation (divisor n)."""
     loc = y.sum(1, keepdim=True) / n_observed
     deviations = (y - loc) * mask
@@ -151,7 +167,11 @@ def _standard(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tens
     return loc, torch.where(scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True), scale, 0.0)
 
 
-def _robust(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _robust(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Median; interquartile range / 1.349 (1 for a standard normal), or the standard deviation if it
     is 0. A quartile between two values is their midpoint.
     """
@@ -171,7 +191,11 @@ def _robust(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor
     return median, torch.where(scale > 0, scale, fallback)
 
 
-def _min_max(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _min_max(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Minimum; range."""
     minimum = torch.where(mask > 0, y, torch.full_like(y, torch.inf)).amin(1, keepdim=True)
     maximum = torch.where(mask > 0, y, torch.full_like(y, -torch.inf)).amax(1, keepdim=True)
@@ -180,20 +204,32 @@ def _min_max(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tenso
     return torch.where(empty, zeros, minimum), torch.where(empty, zeros, maximum - minimum)
 
 
-def _mean_abs(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _mean_abs(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """0; mean absolute value."""
     scale = y.abs().sum(1, keepdim=True) / n_observed
     return torch.zeros_like(scale), scale
 
 
-def _last(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _last(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Last observed value; mean absolute distance from it."""
     loc = last_observed(y, mask)
     scale = ((y - loc).abs() * mask).sum(1, keepdim=True) / n_observed
     return loc, torch.where(scale > MIN_RELATIVE_SCALE * y.abs().amax(1, keepdim=True), scale, 0.0)
 
 
-def _level(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _level(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Last observed value; mean absolute value, so that errors are relative, or 0 if constant."""
     loc, distance = _last(y, mask, n_observed)
     return loc, torch.where(
@@ -201,7 +237,11 @@ def _level(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]
     )
 
 
-def _difference(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _difference(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """Last observed value; mean absolute difference of consecutive values, or distance from the last
     one if it is 0.
     """
@@ -212,12 +252,18 @@ def _difference(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Te
     return loc, torch.where(scale > 0, scale, fallback)
 
 
-def _none(y: Tensor, mask: Tensor, n_observed: Tensor) -> tuple[Tensor, Tensor]:
+def _none(
+    y: Float64[Tensor, "series time"],
+    mask: Float64[Tensor, "series time"],
+    n_observed: Float64[Tensor, "series 1"],
+) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
     """0; 1."""
     return torch.zeros_like(n_observed), torch.ones_like(n_observed)
 
 
-def last_observed(y: Tensor, mask: Tensor) -> Tensor:
+def last_observed(
+    y: Float[Tensor, "batch time"], mask: Float[Tensor, "batch time"]
+) -> Float[Tensor, "batch 1"]:
     """Return the last observed value of each window, (batch, 1); 0 if there is none."""
     order = torch.arange(1, y.shape[1] + 1, device=y.device, dtype=y.dtype)
     return y.gather(1, (mask * order).argmax(1, keepdim=True))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -22,48 +22,65 @@ from torch import Tensor, nn
 
 from deepforecast.errors import ParameterError, ParameterTypeError, format_value
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
 SCORES: dict[str, type[Score]] = {}
 """Registered scores by name."""
 CHUNK_SIZE = 1 << 18
 """Numbers per chunk (1 MB in float32)."""
 
 
-def dot(queries: Tensor, keys: Tensor) -> Tensor:
+def dot(
+    queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute q . k (Luong et al. 2015, arXiv:1508.04025): (batch, queries, dim), (batch, keys,
     dim) -> (batch, queries, keys).
     """
     return torch.bmm(queries, keys.transpose(1, 2))
 
 
-def scaled_dot(queries: Tensor, keys: Tensor) -> Tensor:
+def scaled_dot(
+    queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute q . k / sqrt(dim), whose variance does not grow with dim (Vaswani et al. 2017,
     arXiv:1706.03762).
     """
     return dot(queries / math.sqrt(queries.shape[-1]), keys)
 
 
-def general(queries: Tensor, keys: Tensor, weight: Tensor) -> Tensor:
+def general(
+    queries: Float[Tensor, "batch queries dim"],
+    keys: Float[Tensor, "batch keys key_dim"],
+    weight: Float[Tensor, "dim key_dim"],
+) -> Float[Tensor, "batch queries keys"]:
     """Compute q . (W k) with W of shape (dim, key_dim), also called multiplicative attention (Luong
     et al. 2015).
     """
     return dot(queries, F.linear(keys, weight))
 
 
-def location(queries: Tensor, weight: Tensor) -> Tensor:
+def location(
+    queries: Float[Tensor, "batch queries dim"], weight: Float[Tensor, "keys dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute W q with one row of W (keys, dim) per time step (Luong et al. 2015); the score does not
     depend on the keys.
     """
     return F.linear(queries, weight)
 
 
-def cosine(queries: Tensor, keys: Tensor) -> Tensor:
+def cosine(
+    queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute the cosine similarity q . k / (|q| |k|) (Graves, Wayne, Danihelka 2014,
     arXiv:1410.5401).
     """
     return dot(F.normalize(queries, dim=-1), F.normalize(keys, dim=-1))
 
 
-def gaussian(queries: Tensor, keys: Tensor) -> Tensor:
+def gaussian(
+    queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute -|q - k|^2 / 2.
 
     The softmax of it is Nadaraya-Watson kernel regression (1964) with a Gaussian kernel of
@@ -117,11 +134,17 @@ class Score(nn.Module):
     def __init__(self, query_width: int, key_width: int, window_length: int) -> None:
         super().__init__()
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Prepare keys (batch, keys, key_dim) for `forward`, once per window."""
         return keys
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
@@ -205,11 +228,17 @@ class Additive(Score):
         self.query.bias.copy_(math.atanh(3**-0.5) * sign)
         self.direction.copy_(0.75 * 3**0.5 * sign)
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Compute W_k k, (batch, keys, key_dim) -> (batch, keys, hidden_size)."""
         return torch.as_tensor(self.key(keys))
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """Compute v . tanh(W_q q + keys), with keys from `prepare_keys`."""
         return additive(self.query(queries), keys, self.direction)
 
@@ -218,7 +247,11 @@ class Additive(Score):
 class Dot(Score):
     """The dot product q . k."""
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """See `dot`."""
         return dot(queries, keys)
 
@@ -227,7 +260,11 @@ class Dot(Score):
 class ScaledDot(Score):
     """The scaled dot product q . k / sqrt(dim)."""
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """See `scaled_dot`."""
         return scaled_dot(queries, keys)
 
@@ -243,11 +280,17 @@ class General(Score):
         # Starting from the plain dot product halves the steps needed to find the informative time steps.
         self.weight = nn.Parameter(torch.eye(query_width, key_width))
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Compute W k, (batch, keys, key_dim) -> (batch, keys, dim)."""
         return F.linear(keys, self.weight)
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """Compute q . keys, with keys from `prepare_keys`."""
         return dot(queries, keys)
 
@@ -265,11 +308,17 @@ class Location(Score):
             torch.empty(window_length, query_width).uniform_(-1, 1) / math.sqrt(query_width)
         )
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Drop the keys, which are not used."""
         return keys[..., :0]
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """See `location`."""
         return location(queries, self.weight)
 
@@ -284,11 +333,17 @@ class Cosine(Score):
 
     initial_scale = 10.0
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Normalise the keys to length 1."""
         return F.normalize(keys, dim=-1)
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """See `cosine`."""
         return dot(F.normalize(queries, dim=-1), keys)
 
@@ -297,21 +352,31 @@ class Cosine(Score):
 class Gaussian(Score):
     """The negative squared distance -|q - k|^2 / 2."""
 
-    def prepare_keys(self, keys: Tensor) -> Tensor:
+    def prepare_keys(
+        self, keys: Float[Tensor, "batch keys key_dim"]
+    ) -> Float[Tensor, "batch keys dim"]:
         """Append -|k|^2 / 2 to each key, (batch, keys, dim + 1), so that one product gives the scores."""
         return _append_half_square(keys)
 
-    def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
+    def forward(
+        self,
+        queries: Float[Tensor, "batch queries query_dim"],
+        keys: Float[Tensor, "batch keys key_dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """See `gaussian`."""
         return _gaussian_scores(queries, keys)
 
 
-def _append_half_square(keys: Tensor) -> Tensor:
+def _append_half_square(
+    keys: Float[Tensor, "batch keys dim"]
+) -> Float[Tensor, "batch keys extended_dim"]:
     """Append -|k|^2 / 2 to each key, (batch, keys, dim) -> (batch, keys, dim + 1)."""
     return torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
 
 
-def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
+def _gaussian_scores(
+    queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys extended_dim"]
+) -> Float[Tensor, "batch queries keys"]:
     """Compute q . k - |k|^2 / 2 - |q|^2 / 2 for keys [k, -|k|^2 / 2], see `_append_half_square`.
 
     The first two terms are one product with the queries [q, 1].
@@ -322,7 +387,11 @@ def _gaussian_scores(queries: Tensor, keys: Tensor) -> Tensor:
     )
 
 
-def additive(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+def additive(
+    queries: Float[Tensor, "batch queries dim"],
+    keys: Float[Tensor, "batch keys dim"],
+    direction: Float[Tensor, "dim"],
+) -> Float[Tensor, "batch queries keys"]:
     """Compute v . tanh(q + k) for all pairs of queries and keys (Bahdanau et al. 2015).
 
     Parameters
@@ -355,13 +424,24 @@ class AdditiveScoreFunction(torch.autograd.Function):
     """The additive score with a gradient written by hand, which recomputes the tanh."""
 
     @staticmethod
-    def forward(context: Any, queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+    def forward(
+        context: Any,
+        queries: Float[Tensor, "batch queries dim"],
+        keys: Float[Tensor, "batch keys dim"],
+        direction: Float[Tensor, "dim"],
+    ) -> Float[Tensor, "batch queries keys"]:
         """Compute the scores chunk by chunk."""
         context.save_for_backward(queries, keys, direction)
         return _forward(queries, keys, direction)
 
     @staticmethod
-    def backward(context: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def backward(
+        context: Any, *upstream: Float[Tensor, "batch queries keys"]
+    ) -> tuple[
+        Float[Tensor, "batch queries dim"],
+        Float[Tensor, "batch keys dim"],
+        Float[Tensor, "dim"],
+    ]:
         """Compute the gradients with respect to queries, keys and direction.
 
         With t = tanh(q + k) and the upstream gradient g: dL/dv = sum of g t; dL/dq and dL/dk are
@@ -384,7 +464,11 @@ class AdditiveScoreFunction(torch.autograd.Function):
         return torch.cat(query_gradients), torch.cat(key_gradients), direction_gradient
 
 
-def _forward(queries: Tensor, keys: Tensor, direction: Tensor) -> Tensor:
+def _forward(
+    queries: Float[Tensor, "batch queries dim"],
+    keys: Float[Tensor, "batch keys dim"],
+    direction: Float[Tensor, "dim"],
+) -> Float[Tensor, "batch queries keys"]:
     """Compute the scores (batch, queries, keys) chunk by chunk, without a graph for gradients."""
     scores = [
         torch.matmul((queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_(), direction)

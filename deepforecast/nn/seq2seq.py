@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,9 @@ from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.network import AttentionBody, AttentionWeights, AutoregressiveBody, State, stack_steps
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 N_WAVELENGTHS = 8
 """Number of wavelengths of the time encoding."""
@@ -57,7 +60,9 @@ class Convolutional(nn.Module):
         ])  # fmt: skip
         self.drop = Dropout(options.dropout)
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(
+        self, inputs: Float[Tensor, "batch time width"]
+    ) -> Float[Tensor, "batch time hidden_size"]:
         """Return the output of the last layer, (batch, steps, hidden_size)."""
         hidden = self.input_projection(inputs).transpose(1, 2)
         for layer, convolution in enumerate(self.layers):
@@ -84,7 +89,9 @@ class RecurrentEncoder(nn.Module):
             [nn.Linear(2 * layers.hidden_size, layers.hidden_size) for _ in range(n_bridges)]
         )
 
-    def forward(self, features: Tensor) -> tuple[Tensor, State]:
+    def forward(
+        self, features: Float[Tensor, "batch time width"]
+    ) -> tuple[Float[Tensor, "batch time output_size"], State]:
         """Encode (batch, steps, width_in) to outputs (batch, steps, output_size) and the decoder's
         initial state.
         """
@@ -110,7 +117,9 @@ class ConvolutionalEncoder(nn.Module):
         self.layers, self.decoder = Convolutional(width_in, options), layers
         self.bridge = nn.Linear(layers.hidden_size, _n_states(layers) * layers.hidden_size)
 
-    def forward(self, features: Tensor) -> tuple[Tensor, State]:
+    def forward(
+        self, features: Float[Tensor, "batch time width"]
+    ) -> tuple[Float[Tensor, "batch time output_size"], State]:
         """Encode (batch, steps, width_in) to outputs (batch, steps, hidden_size) and the decoder's
         initial state.
         """
@@ -119,7 +128,9 @@ class ConvolutionalEncoder(nn.Module):
         return encoded, tuple(state.chunk(_n_states(self.decoder), dim=-1))
 
 
-def time_encoding(input_size: int, horizon: int) -> tuple[Tensor, Tensor]:
+def time_encoding(
+    input_size: int, horizon: int
+) -> tuple[Float[Tensor, "time waves"], Float[Tensor, "horizon waves"]]:
     """Return sines and cosines of the positions of the window and of the horizon.
 
     Positions are counted from the cutoff: 0 is the last time step of the window. The wavelengths
@@ -230,13 +241,19 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         return self._encode(inputs)[0]
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, step_index: int
-    ) -> tuple[Tensor, State]:
+        self,
+        state: State,
+        previous: Float[Tensor, "paths"],
+        future: Float[Tensor, "paths future_features"],
+        step_index: int,
+    ) -> tuple[Float[Tensor, "paths out_features"], State]:
         """Return the raw output of the next step, (batch * N, out_features), and the next state."""
         readout, _, state = self._step(state, previous, future, step_index)
         return self.out(self.drop(readout)), state
 
-    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+    def forward_teacher_forced(
+        self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
+    ) -> Float[Tensor, "batch steps out_features"]:
         """Compute all steps given the values before them.
 
         One pass is enough unless the recurrent step has an attention output as input.
@@ -244,7 +261,9 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         readouts, _ = self._decode_teacher_forced(self.initial_state(inputs), inputs, previous)
         return cast(Tensor, self.out(self.drop(readouts)))
 
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the weights of the self-attention within the window and of the attention from the
         horizon to the window, as far as the body has them.
         """

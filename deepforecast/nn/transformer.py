@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +23,9 @@ from deepforecast.nn.multihead import KeyValueProjection, padding_bias
 from deepforecast.nn.network import AttentionBody, AttentionWeights, AutoregressiveBody, DirectBody, State
 from deepforecast.nn.positions import PositionalEncoding, TokenPositions
 from deepforecast.nn.recurrent import lagged_states, readout_lag
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int, Shaped
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ class Patching:
         """Indices of the last time steps of the patches."""
         return tuple(range(self.first_end, self.input_size, self.stride))
 
-    def unfold(self, values: Tensor) -> Tensor:
+    def unfold(
+        self, values: Float[Tensor, "batch time columns"]
+    ) -> Float[Tensor, "batch patches patch_columns"]:
         """Cut (batch, steps, columns) into (batch, patches, columns * length)."""
         if self.length == 1:
             return values
@@ -85,7 +90,9 @@ class Patching:
             .flatten(2)
         )
 
-    def select_ends(self, values: Tensor) -> Tensor:
+    def select_ends(
+        self, values: Shaped[Tensor, "batch time *shape"]
+    ) -> Shaped[Tensor, "batch patches *shape"]:
         """Select the last time step of each patch, (batch, steps, ...) -> (batch, patches, ...)."""
         return values[:, self.first_end :: self.stride]
 
@@ -163,15 +170,17 @@ class PatchEncoder(nn.Module):
         self.encoder = Encoder(options.layer, options.encoder_layers)
 
     def encode(
-        self, inputs: Inputs, attention_maps: list[Tensor] | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Return the encoded tokens (batch, tokens, d_model), and the padding bias (batch, 1, 1, tokens)."""
+        self,
+        inputs: Inputs,
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens width"], Float[Tensor, "batch 1 1 tokens"]]:
+        """Return the encoded tokens and the padding bias."""
         bias = self.padding(inputs)
         tokens = self.add_positions(self.embed(inputs), inputs)
         return self.encoder(tokens, self.positions.past_mask(bias), attention_maps), bias
 
-    def embed(self, inputs: Inputs) -> Tensor:
-        """Project the patches of the window to tokens without positions, (batch, tokens, d_model)."""
+    def embed(self, inputs: Inputs) -> Float[Tensor, "batch tokens width"]:
+        """Project the patches of the window to tokens without positions."""
         features = torch.cat(
             [inputs.y.unsqueeze(-1), inputs.observed.unsqueeze(-1), inputs.past], dim=-1
         )
@@ -180,13 +189,15 @@ class PatchEncoder(nn.Module):
             tokens = tokens + self.static_projection(inputs.static).unsqueeze(1)
         return cast(Tensor, tokens)
 
-    def add_positions(self, tokens: Tensor, inputs: Inputs) -> Tensor:
-        """Add the positional encoding to tokens (batch, tokens, d_model), with dropout."""
+    def add_positions(
+        self, tokens: Float[Tensor, "batch tokens width"], inputs: Inputs
+    ) -> Float[Tensor, "batch tokens width"]:
+        """Add the positional encoding to tokens, with dropout."""
         columns = self.patches.select_ends(inputs.past)
         return cast(Tensor, self.drop(self.positions.add_to(tokens, columns, is_future=False)))
 
-    def padding(self, inputs: Inputs) -> Tensor:
-        """Return the bias (batch, 1, 1, tokens) that masks padding.
+    def padding(self, inputs: Inputs) -> Float[Tensor, "batch 1 1 tokens"]:
+        """Return the bias that masks padding.
 
         A patch is padding if its last time step is before the first observed value.
         """
@@ -205,8 +216,10 @@ class WindowEncoder(PatchEncoder):
         )
 
     def forward(
-        self, inputs: Inputs, attention_maps: list[Tensor] | None = None
-    ) -> tuple[list[Tensor], Tensor]:
+        self,
+        inputs: Inputs,
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> tuple[list[Float[Tensor, "batch heads keys dim"]], Float[Tensor, "batch 1 1 keys"]]:
         """Return the keys and values of the decoder layers, and the padding bias (batch, 1, 1, keys).
 
         They are [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads, keys,
@@ -253,8 +266,12 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         return (torch.stack(memory, 1), bias, self._first_step_context(inputs), *caches)
 
     def step(
-        self, state: State, previous: Tensor, future: Tensor, step_index: int
-    ) -> tuple[Tensor, State]:
+        self,
+        state: State,
+        previous: Float[Tensor, "paths"],
+        future: Float[Tensor, "paths future_features"],
+        step_index: int,
+    ) -> tuple[Float[Tensor, "paths out_features"], State]:
         """Return the raw output of the next step, (batch * N, out_features), and the next state.
 
         Without gradients the caches are written in place, so that a state can be continued only
@@ -273,11 +290,15 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         )
         return self.out(hidden), (memory, bias, first_step_context, *new_caches)
 
-    def forward_teacher_forced(self, inputs: Inputs, previous: Tensor) -> Tensor:
+    def forward_teacher_forced(
+        self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
+    ) -> Float[Tensor, "batch steps out_features"]:
         """Compute all steps given the values (batch, horizon) before them, in one pass."""
         return cast(Tensor, self.out(self._decode(inputs, previous)))
 
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the weights of every layer: within the window, within the horizon, and from the
         horizon to the window.
         """
@@ -355,14 +376,16 @@ class TransformerDirect(DirectBody, AttentionBody):
         self.over_time = self.window_encoder.patches.n_patches
         self.out = nn.Linear(options.layer.d_model, self.patch_length * sizes.out_features)
 
-    def features(self, inputs: Inputs) -> Tensor:
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return (batch, horizon, out_features)."""
         raw = self.out(self._decode(inputs))
         return cast(
             Tensor, raw.reshape(raw.shape[0], self.n_patches * self.patch_length, -1)[:, : self.horizon]
         )
 
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the weights of every layer: within the window, within the horizon, and from the
         horizon to the window. All steps of a patch share its weights.
         """
@@ -415,10 +438,10 @@ class TransformerDirect(DirectBody, AttentionBody):
 
 
 def label_attention_maps(
-    attention_maps: list[Tensor],
+    attention_maps: list[Float[Tensor, "batch heads _ _"]],
     n_encoder_layers: int,
-    past_steps: Tensor,
-    future_steps: tuple[Tensor, Tensor],
+    past_steps: Int[Tensor, "past"],
+    future_steps: tuple[Int[Tensor, "queries"], Int[Tensor, "keys"]],
 ) -> list[AttentionWeights]:
     """Convert weights to `AttentionWeights` with kind, layer and positions.
 

@@ -41,7 +41,7 @@ def test_waves_are_added_by_the_rows_number_on_one_axis() -> None:
     )
     steps = torch.tensor([3.0, 4.0], dtype=torch.float64)
     torch.testing.assert_close(
-        positions.add_to(tokens[:, :2], tokens, True, 2)[0] - tokens[0, :2], sinusoidal_encoding(steps, WIDTH)
+        positions.add_to(tokens[:, :2], tokens[:, :2], True, 2)[0] - tokens[0, :2], sinusoidal_encoding(steps, WIDTH)
     )
 
 

@@ -18,9 +18,9 @@ Y = [[3.0, 5.0, 4.0, 8.0, 6.0, 9.0], [1.0, 1.5, float("nan"), 0.5, 2.0, float("n
 
 def batch(y: Any) -> Batch:
     values = torch.tensor(y, dtype=torch.float64)
-    none, codes = torch.zeros(len(values), 0), torch.zeros(len(values), 0, dtype=torch.int64)
+    none, codes = torch.zeros(*values.shape, 0), torch.zeros(*values.shape, 0, dtype=torch.int64)
     zero, one = values.new_zeros(len(values), 1), values.new_ones(len(values), 1)
-    return Batch(values, none, none, none, codes, codes, codes, zero, one)
+    return Batch(values, none, none, none[:, 0], codes, codes, codes[:, 0], zero, one)
 
 
 def z_of(y: Any, scaler: str, season: int = 1) -> tuple[Tensor, Tensor, Any]:
@@ -97,7 +97,7 @@ def test_places_and_spreads_are_what_they_are_called() -> None:
 
 def test_the_naive_error_is_that_of_the_season_where_it_fits() -> None:
     y = [[1.0, 3.0, 1.0, 3.0, 2.0, 4.0]]
-    learned = replace(batch(y), target=torch.zeros(1, 2, dtype=torch.float64))
+    learned = replace(batch(y), target=torch.zeros(1, 6, dtype=torch.float64))
     one, two, long = (scale_window(learned, "none", season, True)[2].naive for season in (1, 2, 12))
     assert (float(one), float(two), float(long)) == pytest.approx((9 / 5, 2 / 4, 9 / 5))
     assert float(z_of(y, "none", 2)[2].naive) == 1  # where nothing is learned nobody asks for it

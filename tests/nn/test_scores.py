@@ -133,4 +133,4 @@ def test_names_are_unique_and_of_scores() -> None:
         scores.score("plain")(dict)  # type: ignore[type-var]
     assert "plain" not in SCORES
     with pytest.raises(NotImplementedError, match="must implement forward"):
-        Score(2, 2, 2)(torch.zeros(1), torch.zeros(1))
+        Score(2, 2, 2)(torch.zeros(1, 1, 2), torch.zeros(1, 2, 2))

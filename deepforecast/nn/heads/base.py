@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -14,6 +14,9 @@ from deepforecast.core.object_identity import constructor_arguments
 from deepforecast.nn import names
 from deepforecast.nn.batch import as_float64
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Float64
 
 SOFTPLUS_FLOOR = 1e-6
 """Smallest deviation, rate or dispersion in units of z: about the precision of float32."""
@@ -77,14 +80,25 @@ class Head(nn.Module, names.Head, ABC):
         return None
 
     @abstractmethod
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the loss of each step, (batch, horizon).
 
         `raw` is (batch, horizon, out_features), `target` (batch, horizon); the loss is finite where
         a missing target was set to 0.
         """
 
-    def mean_loss(self, raw: Tensor, target: Tensor, weight: Tensor, scaling: Scale) -> Tensor:
+    def mean_loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        weight: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, ""]:
         """Compute the weighted mean loss; `weight` (batch, horizon) is 0 where the target is missing.
 
         It is 0 if all weights are.
@@ -93,19 +107,28 @@ class Head(nn.Module, names.Head, ABC):
         # The least divisor is below any sum of positive weights.
         return (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
-    def mean(self, raw: Tensor, scale: Tensor | None = None) -> Tensor:
+    def mean(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        scale: Float[Tensor, "*#shape"] | None = None,
+    ) -> Float64[Tensor, "*shape"]:
         """Return the mean (or point) in float64, (..., out_features) -> (...)."""
         return self._mean(as_float64(raw))
 
     @abstractmethod
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the next input of an autoregressive body, (..., out_features) -> (...), in the
         dtype of `raw`.
 
         It is the median, or the mean if `support` is "nonnegative", where the median is often 0.
         """
 
-    def quantiles(self, raw: Tensor, p: Tensor, scale: Tensor | None = None) -> Tensor:
+    def quantiles(
+        self,
+        raw: Float[Tensor, "*#shape out_features"],
+        p: Float[Tensor, "*#shape levels"],
+        scale: Float[Tensor, "*_"] | None = None,
+    ) -> Float64[Tensor, "*shape levels"]:
         """Return quantiles in float64, nondecreasing in p.
 
         Parameters
@@ -138,17 +161,27 @@ class Head(nn.Module, names.Head, ABC):
         )
         return values.reshape(aligned.shape).movedim(last_axes, tuple(range(n_extra)))
 
-    def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:
+    def sample(
+        self,
+        raw: Float[Tensor, "*#shape out_features"],
+        uniform: Float[Tensor, "*#shape samples"],
+        scale: Float[Tensor, "*_"] | None = None,
+    ) -> Float[Tensor, "*shape samples"]:
         """Draw samples by the inverse CDF: uniform (..., N) -> (..., N); `scale` (...) as in
         `quantiles`.
         """
         return self.quantiles(raw, uniform, scale)
 
     @abstractmethod
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Compute the mean from float64, (..., out_features) -> (...)."""
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute quantiles (..., N) from raw (..., out_features), p (..., N) and scale (..., 1),
         all float64.
 
@@ -165,12 +198,14 @@ class Head(nn.Module, names.Head, ABC):
         return ", ".join(f"{name}={value!r}" for name, value in self.settings.items())
 
 
-def softplus_floor(raw: Tensor) -> Tensor:
+def softplus_floor(raw: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Compute softplus(raw) + SOFTPLUS_FLOOR, which is positive."""
     return F.softplus(raw) + SOFTPLUS_FLOOR
 
 
-def make_monotone(values: Tensor, p: Tensor) -> Tensor:
+def make_monotone(
+    values: Float[Tensor, "*shape levels"], p: Float[Tensor, "*shape levels"]
+) -> Float[Tensor, "*shape levels"]:
     """Remove rounding errors from values (..., N) that should be nondecreasing in p (..., N)."""
     if values.shape[-1] < 2:
         return values

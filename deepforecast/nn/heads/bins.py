@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +12,9 @@ from torch import Tensor
 from deepforecast.errors import ParameterError, format_value, validate_integer
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 ASINH_SCALE = 3.0  # bins are about uniform for |z| < 1 / ASINH_SCALE and grow with |z| beyond
 
@@ -67,39 +70,54 @@ class BinnedHead(Head):
         """Number, range and spacing of the bins."""
         return {"n": self.n, "low": self.low, "high": self.high, "spacing": self.spacing}
 
-    def values(self) -> Tensor:
+    def values(self) -> Float[Tensor, "bins"]:
         """Return the bin centers, (n,)."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
-    def encode(self, z: Tensor) -> Tensor:
+    def encode(self, z: Float[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
         """Return the bin index of each value, int64 in the shape of `z`; an edge belongs to the bin above it."""
         return torch.bucketize(z, self.edges[1:-1].to(z.dtype), right=True)
 
-    def log_probabilities(self, raw: Tensor) -> Tensor:
+    def log_probabilities(self, raw: Float[Tensor, "*shape bins"]) -> Float[Tensor, "*shape bins"]:
         """Return the log-probability of each bin, (..., n)."""
         return raw.log_softmax(-1)
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon bins"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the cross-entropy -log P(bin of the target) of each step, (batch, horizon)."""
         codes = self.encode(target)
         return F.cross_entropy(
             raw.flatten(0, 1), codes.flatten(), reduction="none"
         ).view_as(target)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape bins"]) -> Float[Tensor, "*shape"]:
         """Return the median, interpolated within its bin, (..., n) -> (...)."""
         return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
 
-    def sample(self, raw: Tensor, uniform: Tensor, scale: Tensor | None = None) -> Tensor:
+    def sample(
+        self,
+        raw: Float[Tensor, "*shape bins"],
+        uniform: Float[Tensor, "*shape samples"],
+        scale: Float[Tensor, "*_"] | None = None,
+    ) -> Float[Tensor, "*shape samples"]:
         """Draw samples by the inverse CDF, in the precision of `raw` (at a third of the cost of
         float64).
         """
         return self._quantiles(raw, uniform.to(raw), raw)
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape bins"]) -> Float[Tensor, "*shape"]:
         return raw.softmax(-1) @ self.values().to(raw)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape bins"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*_"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Invert the piecewise linear CDF; results do not exceed the upper edge of their bin."""
         edges = self.edges.to(raw)
         cdf = raw.softmax(-1).cumsum(-1)  # at the upper edge of each bin

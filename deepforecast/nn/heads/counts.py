@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import torch
@@ -21,6 +21,9 @@ from torch.nn.functional import logsigmoid
 from deepforecast.nn.batch import as_float64
 from deepforecast.nn.heads.base import Head, make_monotone, softplus_floor
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Float64Array = NDArray[np.float64]
 CountCDF = Callable[..., Float64Array]
@@ -36,21 +39,31 @@ MAX_DEVIATIONS = 45.0  # upper bound of a root, in standard deviations above its
 class CountHead(Head):
     """Base class of count distributions; `rate` is the mean of y without zero inflation."""
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-likelihood of y, (batch, horizon), with negative targets as 0."""
         scale = as_float64(scaling.scale)
         parameters = as_float64(raw)
         y = as_float64(target).clamp_min(0) * scale
         return self._negative_log_likelihood(parameters, y, _rate(parameters, scale)).to(raw)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the mean, in place of the median, a step function of the parameters and often 0."""
         return self._mean(raw)
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         return softplus_floor(raw[..., 0])
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute quantiles of y in numpy, and divide them by the scale; 0 if the scale is 0."""
         rate = _rate(raw, scale.squeeze(-1)).unsqueeze(-1)
         tensors = torch.broadcast_tensors(*self._quantile_parameters(raw, p), rate)  # type: ignore[no-untyped-call]
@@ -129,7 +142,7 @@ class ZeroInflatedNegativeBinomialHead(CountHead):
         )
         return torch.where(y > 0, count_nll, -torch.logaddexp(logsigmoid(raw[..., 2]), -count_nll))
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         return softplus_floor(raw[..., 0]) * torch.sigmoid(-raw[..., 2])
 
     def _quantile_parameters(self, raw: Tensor, p: Tensor) -> tuple[Tensor, ...]:
@@ -210,7 +223,12 @@ class TweedieHead(Head):
     name: ClassVar[str] = "tweedie"
     out_features = 2
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density, at 0 the negative log-probability.
 
         It is computed in float64, the precision that the Bessel function needs.
@@ -223,14 +241,19 @@ class TweedieHead(Head):
         log_factor = math.log(2) - dispersion.log() - 0.5 * positive_y.log() + bessel.log()
         return (deviance - torch.where(y > 0, log_factor, torch.zeros_like(y))).to(raw)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the mean, as the median is often 0."""
         return softplus_floor(raw[..., 0])
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         return softplus_floor(raw[..., 0])
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute quantiles from those x of the chi-square distribution, y = dispersion sqrt(mean) x / 4."""
         mean, dispersion = (tensor.unsqueeze(-1) for tensor in _parameters(raw))
         half_noncentrality = (2 * mean.sqrt() / dispersion).expand_as(p)

@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -18,6 +18,9 @@ from torch.special import ndtr, ndtri
 from deepforecast.errors import validate_integer
 from deepforecast.nn.heads.base import Head, make_monotone, softplus_floor
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 MIN_VALUE = 1e-12  # smallest argument of a logarithm
@@ -32,11 +35,11 @@ class SymmetricHead(Head):
         """The first feature."""
         return slice(0, 1)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the location, (..., out_features) -> (...)."""
         return raw[..., 0]
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         return raw[..., 0]
 
 
@@ -44,16 +47,27 @@ class LocationScaleHead(Head):
     """Base class of heads whose quantiles are a function of those of a standard distribution."""
 
     @abstractmethod
-    def standard_quantile(self, p: Tensor) -> Tensor:
+    def standard_quantile(
+        self, p: Float[Tensor, "*shape levels"]
+    ) -> Float[Tensor, "*shape levels"]:
         """Return quantiles of the standard distribution, (..., N) -> (..., N)."""
 
     @abstractmethod
-    def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
+    def from_standard_quantile(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        standard_quantiles: Float[Tensor, "*shape levels"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Transform standard quantiles (..., N) by the parameters raw (..., out_features), to (...,
         N).
         """
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         return self.from_standard_quantile(raw, self.standard_quantile(p))
 
 
@@ -67,17 +81,28 @@ class NormalHead(SymmetricHead, LocationScaleHead):
     name: ClassVar[str] = "normal"
     out_features = 2
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density of each step, (batch, horizon)."""
         loc, deviation = raw[..., 0], softplus_floor(raw[..., 1])
         return 0.5 * ((target - loc) / deviation).square() + deviation.log() + HALF_LOG_TWO_PI
 
-    def standard_quantile(self, p: Tensor) -> Tensor:
+    def standard_quantile(
+        self, p: Float[Tensor, "*shape levels"]
+    ) -> Float[Tensor, "*shape levels"]:
         """Return quantiles of the standard normal distribution."""
         quantiles: Tensor = ndtri(p)
         return quantiles
 
-    def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
+    def from_standard_quantile(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        standard_quantiles: Float[Tensor, "*shape levels"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute mean + deviation * quantile."""
         return raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles
 
@@ -92,18 +117,29 @@ class LaplaceHead(SymmetricHead, LocationScaleHead):
     name: ClassVar[str] = "laplace"
     out_features = 2
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density of each step, (batch, horizon)."""
         loc, scale = raw[..., 0], softplus_floor(raw[..., 1])
         return (target - loc).abs() / scale + scale.log() + math.log(2)
 
-    def standard_quantile(self, p: Tensor) -> Tensor:
+    def standard_quantile(
+        self, p: Float[Tensor, "*shape levels"]
+    ) -> Float[Tensor, "*shape levels"]:
         """Return quantiles of the Laplace distribution with mean absolute deviation 1."""
         tail_probability = torch.minimum(p, 1 - p)  # precise in both tails
         distance = -(2 * tail_probability).log()
         return torch.where(p < 0.5, -distance, distance)
 
-    def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
+    def from_standard_quantile(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        standard_quantiles: Float[Tensor, "*shape levels"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute median + scale * quantile."""
         return raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles
 
@@ -120,7 +156,12 @@ class StudentTHead(SymmetricHead):
     name: ClassVar[str] = "student_t"
     out_features = 3
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density of each step, (batch, horizon)."""
         loc = raw[..., 0]
         scale = softplus_floor(raw[..., 1])
@@ -135,7 +176,12 @@ class StudentTHead(SymmetricHead):
             - log_gamma_half_step(0.5 * degrees_of_freedom)
         )
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         standard_quantiles = student_t_quantile(p, 2 + softplus_floor(raw[..., 2:]))
         return make_monotone(raw[..., :1] + softplus_floor(raw[..., 1:2]) * standard_quantiles, p)
 
@@ -151,31 +197,42 @@ class LogNormalHead(LocationScaleHead):
     name: ClassVar[str] = "lognormal"
     out_features = 2
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density of each step, (batch, horizon)."""
         logarithm = target.clamp_min(MIN_VALUE).log()
         deviation = softplus_floor(raw[..., 1])
         log_kernel = 0.5 * ((logarithm - raw[..., 0]) / deviation).square()
         return log_kernel + deviation.log() + logarithm + HALF_LOG_TWO_PI
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return exp(mu), (..., 2) -> (...)."""
         return raw[..., 0].exp()
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         return (raw[..., 0] + 0.5 * softplus_floor(raw[..., 1]).square()).exp()
 
-    def standard_quantile(self, p: Tensor) -> Tensor:
+    def standard_quantile(
+        self, p: Float[Tensor, "*shape levels"]
+    ) -> Float[Tensor, "*shape levels"]:
         """Return quantiles of the standard normal distribution."""
         quantiles: Tensor = ndtri(p)
         return quantiles
 
-    def from_standard_quantile(self, raw: Tensor, standard_quantiles: Tensor) -> Tensor:
+    def from_standard_quantile(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        standard_quantiles: Float[Tensor, "*shape levels"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute exp(mean + deviation * quantile)."""
         return (raw[..., :1] + softplus_floor(raw[..., 1:]) * standard_quantiles).exp()
 
 
-def log_gamma_half_step(a: Tensor) -> Tensor:
+def log_gamma_half_step(a: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     """Compute log Gamma(a + 1/2) - log Gamma(a) for a >= 1, to 1e-7 in float32.
 
     The difference of two `lgamma` would cancel. Here the asymptotic (Stirling) series is evaluated
@@ -227,28 +284,44 @@ class MixtureHead(Head):
         """The means."""
         return slice(self.n, 2 * self.n)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the median by bisection, in the precision of `raw`."""
         log_weights, means, deviations = self.components(raw)
         cdf = partial(mixture_cdf, weights=log_weights.exp(), means=means, deviations=deviations)
         return bisect(cdf, raw.new_tensor(0.5), means.amin(-1), means.amax(-1), halvings=26)
 
-    def components(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def components(
+        self, raw: Float[Tensor, "*shape out_features"]
+    ) -> tuple[
+        Float[Tensor, "*shape components"],
+        Float[Tensor, "*shape components"],
+        Float[Tensor, "*shape components"],
+    ]:
         """Return log-weights, means and deviations, (..., n) each."""
         log_weights, means, deviations = raw.chunk(3, dim=-1)
         return log_weights.log_softmax(-1), means + self.initial_means.to(means.device), softplus_floor(deviations)
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the negative log-density of each step, (batch, horizon)."""
         log_weights, means, deviations = self.components(raw)
         squared_errors = 0.5 * ((target.unsqueeze(-1) - means) / deviations).square()
         return HALF_LOG_TWO_PI - (log_weights - squared_errors - deviations.log()).logsumexp(-1)
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         log_weights, means, _ = self.components(raw)
         return (log_weights.exp() * means).sum(-1)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Compute quantiles by bisection between the smallest and the largest quantile of a component.
 
         For p > 0.5 the distribution is mirrored (z to -z), as small probabilities are more precise
@@ -266,7 +339,12 @@ class MixtureHead(Head):
         return make_monotone(sign * quantiles, p)
 
 
-def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tensor) -> Tensor:
+def mixture_cdf(
+    value: Float[Tensor, "*#shape"],
+    weights: Float[Tensor, "*#shape components"],
+    means: Float[Tensor, "*#shape components"],
+    deviations: Float[Tensor, "*#shape components"],
+) -> Float[Tensor, "*shape"]:
     """Compute the distribution function at `value` (...) from weights, means and deviations (...,
     n).
     """
@@ -274,7 +352,9 @@ def mixture_cdf(value: Tensor, weights: Tensor, means: Tensor, deviations: Tenso
     return (weights * component_cdf).sum(-1)
 
 
-def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
+def student_t_quantile(
+    p: Float[Tensor, "*#shape"], degrees_of_freedom: Float[Tensor, "*#shape"]
+) -> Float[Tensor, "*shape"]:
     """Compute quantiles of Student's t distribution, (..., N) after broadcasting.
 
     Those of the upper tail are minus those of the lower tail, where p has the finest resolution.
@@ -292,11 +372,11 @@ def student_t_quantile(p: Tensor, degrees_of_freedom: Tensor) -> Tensor:
 
 def bisect(
     cdf: Callable[[Tensor], Tensor],
-    p: Tensor,
-    low: Tensor,
-    high: Tensor,
+    p: Float[Tensor, "*#shape"],
+    low: Float[Tensor, "*#shape"],
+    high: Float[Tensor, "*#shape"],
     halvings: int = MAX_BISECTIONS,
-) -> Tensor:
+) -> Float[Tensor, "*shape"]:
     """Solve cdf(x) = p for a nondecreasing function between `low` and `high`, all (..., N), by
     bisection.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import torch
 from torch import Tensor
@@ -13,6 +13,9 @@ from deepforecast.errors import ParameterError, format_list, format_value
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.names import LOSS_FACTS, implementation
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 Loss = Callable[[Tensor, Tensor, Scale], Tensor]
 """Function of point (batch, horizon), target (batch, horizon) and `Scale`, to (batch, horizon); see `names.LOSS_FACTS`."""
@@ -72,7 +75,12 @@ class PointHead(Head):
         """Whether the loss is MASE or contains it."""
         return self.loss_facts is not None and self.loss_facts.needs_naive_error
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon 1"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute the loss of each step; a callable that returns a mean gives this mean at each step."""
         point = raw.squeeze(-1)
         if self.loss_facts is not None:
@@ -81,7 +89,13 @@ class PointHead(Head):
         losses = self.loss_function(point.flatten(), target.flatten())
         return losses.expand(point.numel()).reshape(point.shape)
 
-    def mean_loss(self, raw: Tensor, target: Tensor, weight: Tensor, scaling: Scale) -> Tensor:
+    def mean_loss(
+        self,
+        raw: Float[Tensor, "batch horizon 1"],
+        target: Float[Tensor, "batch horizon"],
+        weight: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, ""]:
         """Compute the weighted mean loss; a callable receives the observed time steps only."""
         if self.loss_facts is not None:
             return super().mean_loss(raw, target, weight, scaling)
@@ -102,30 +116,38 @@ class PointHead(Head):
         """The point."""
         return slice(0, 1)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape"]:
         """Return the point."""
         return raw.squeeze(-1)
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape 1"]) -> Float[Tensor, "*shape"]:
         return raw.squeeze(-1)
 
 
-def absolute(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def absolute(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute |target - point|."""
     return functional.l1_loss(point, target, reduction="none")
 
 
-def squared(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def squared(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute (target - point)^2."""
     return functional.mse_loss(point, target, reduction="none")
 
 
-def huber(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def huber(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute the Huber loss with delta = 1: e^2 / 2 for |e| <= 1, |e| - 1/2 beyond."""
     return functional.huber_loss(point, target, reduction="none")
 
 
-def mase(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def mase(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute |target - point| / (mean absolute error of the naive forecast in the window); the
     divisor is 1 if that error is 0.
     """
@@ -133,7 +155,9 @@ def mase(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
     return absolute(point, target, scaling) / naive
 
 
-def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def smape(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute 2 |y - point| / (|y| + |point|) in units of y, in [0, 2]; 0 where both are 0.
 
     Numerator and denominator are divided by the scale, y / scale = loc / scale + z, so that no
@@ -145,7 +169,9 @@ def smape(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
     return 2 * absolute(point, target, scaling) / (denominator + SMAPE_EPSILON)
 
 
-def owa(point: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+def owa(
+    point: Float[Tensor, "batch horizon"], target: Float[Tensor, "batch horizon"], scaling: Scale
+) -> Float[Tensor, "batch horizon"]:
     """Compute sMAPE / 13.5 % + MASE / 1.9, twice the overall weighted average (OWA) of the M4
     competition; the divisors are about the errors of Naive2 there.
     """

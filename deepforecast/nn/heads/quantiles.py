@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from deepforecast.core.forecast import QuantileForecast, validate_quantiles
 from deepforecast.errors import validate_integer
 from deepforecast.nn.heads.base import Head
 from deepforecast.nn.scaling import Scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
@@ -67,20 +70,27 @@ class QuantileHead(Head):
         """The median."""
         return slice(self.median_index, self.median_index + 1)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the median."""
         return raw[..., self.median_index]
 
-    def values(self, raw: Tensor) -> Tensor:
+    def values(
+        self, raw: Float[Tensor, "*shape out_features"]
+    ) -> Float[Tensor, "*shape out_features"]:
         """Return the quantiles (..., out_features), nondecreasing."""
         deviations = F.softplus(raw) @ self.step_matrix.to(raw)
         return deviations + raw[..., self.location_slice]
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute twice the pinball loss, averaged over the quantiles."""
         return pinball(self.values(raw), target, self.tilt)
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Compute the mean of the piecewise linear quantile function, constant in the tails."""
         levels = np.array([0.0, *self.probabilities, 1.0])
         half_gaps = np.diff(levels) / 2
@@ -88,7 +98,12 @@ class QuantileHead(Head):
         weights = half_gaps[:-1] + half_gaps[1:]
         return self._monotone_values(raw) @ raw.new_tensor(weights)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         """Interpolate between the trained quantiles; raise for probabilities outside their range."""
         if bool(((p < self.probability_range[0]) | (p > self.probability_range[1])).any()):
             self._raise_outside_range(float(p.min()), float(p.max()))
@@ -96,7 +111,9 @@ class QuantileHead(Head):
             self._monotone_values(raw), p.new_tensor(self.probabilities), p
         )
 
-    def _monotone_values(self, raw: Tensor) -> Tensor:
+    def _monotone_values(
+        self, raw: Float[Tensor, "*shape out_features"]
+    ) -> Float[Tensor, "*shape out_features"]:
         return self.values(raw).cummax(-1).values  # sums may decrease by rounding
 
     def _raise_outside_range(self, *probabilities: float) -> None:
@@ -105,7 +122,9 @@ class QuantileHead(Head):
         QuantileForecast(empty[..., 0], self.probabilities, empty).quantiles(sorted(set(probabilities)))
 
 
-def _step_matrix(levels: Tensor, median_index: int) -> Tensor:
+def _step_matrix(
+    levels: Float[Tensor, "levels"], median_index: int
+) -> Float[Tensor, "levels levels"]:
     """Return the matrix (levels, levels) from softplus(raw) to signed distances from the median.
 
     Feature i is multiplied by the distance of normal quantile i to its neighbour towards the median,
@@ -160,11 +179,16 @@ class ImplicitQuantileHead(Head):
         """The first feature."""
         return slice(0, 1)
 
-    def median(self, raw: Tensor) -> Tensor:
+    def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         """Return the median of the sorted quantiles."""
         return self._sorted_values(raw)[..., N_KNOTS // 2]
 
-    def loss(self, raw: Tensor, target: Tensor, scaling: Scale) -> Tensor:
+    def loss(
+        self,
+        raw: Float[Tensor, "batch horizon out_features"],
+        target: Float[Tensor, "batch horizon"],
+        scaling: Scale,
+    ) -> Float[Tensor, "batch horizon"]:
         """Compute twice the pinball loss, averaged over `N_TRAINING_PROBABILITIES` probabilities."""
         offset: Tensor | float = 0.5  # within each of the N equal parts of (0, 1)
         if self.training:
@@ -173,7 +197,9 @@ class ImplicitQuantileHead(Head):
         p = (index + offset) / N_TRAINING_PROBABILITIES  # (batch, horizon, N) or (N,)
         return pinball(self.values(raw, p), target, 2 * p - 1)
 
-    def values(self, raw: Tensor, p: Tensor) -> Tensor:
+    def values(
+        self, raw: Float[Tensor, "*#shape out_features"], p: Float[Tensor, "*#shape levels"]
+    ) -> Float[Tensor, "*shape levels"]:
         """Return the quantiles (..., N) at p (..., N) or (N,) without sorting: they may cross."""
         frequency = torch.arange(self.cosines, dtype=raw.dtype, device=raw.device)
         embedded = F.linear(
@@ -186,21 +212,28 @@ class ImplicitQuantileHead(Head):
         ).squeeze(-1)
         return raw[..., :1] + deviations
 
-    def _mean(self, raw: Tensor) -> Tensor:
+    def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
         quantiles = self._sorted_values(raw)
         return torch.trapezoid(quantiles, dim=-1) / (N_KNOTS - 1)
 
-    def _quantiles(self, raw: Tensor, p: Tensor, scale: Tensor) -> Tensor:
+    def _quantiles(
+        self,
+        raw: Float[Tensor, "*shape out_features"],
+        p: Float[Tensor, "*shape levels"],
+        scale: Float[Tensor, "*#shape 1"],
+    ) -> Float[Tensor, "*shape levels"]:
         return interpolate_quantiles(self._sorted_values(raw), _knots(raw), p)
 
-    def _sorted_values(self, raw: Tensor) -> Tensor:
+    def _sorted_values(
+        self, raw: Float[Tensor, "*shape out_features"]
+    ) -> Float[Tensor, "*shape knots"]:
         """Return sorted quantiles (..., N_KNOTS) on a fixed grid, so that a quantile does not
         depend on which others are requested.
         """
         return self.values(raw, _knots(raw)).sort(-1).values
 
 
-def _knots(raw: Tensor) -> Tensor:
+def _knots(raw: Float[Tensor, "*shape"]) -> Float[Tensor, "knots"]:
     """Return the probabilities of the grid, (N_KNOTS,)."""
     return torch.linspace(0, 1, N_KNOTS, dtype=raw.dtype, device=raw.device)
 
@@ -210,7 +243,11 @@ def _weights_as(layer: nn.Linear, raw: Tensor) -> tuple[Tensor, Tensor]:
     return layer.weight.to(raw), layer.bias.to(raw)
 
 
-def pinball(values: Tensor, target: Tensor, tilt: Tensor) -> Tensor:
+def pinball(
+    values: Float[Tensor, "*shape levels"],
+    target: Float[Tensor, "*shape"],
+    tilt: Float[Tensor, "*#shape levels"],
+) -> Float[Tensor, "*shape"]:
     """Compute twice the pinball loss, averaged over the last axis.
 
     2 max(p d, (p - 1) d) = |d| + (2 p - 1) d with d = target - value; for the median it is the
@@ -227,7 +264,11 @@ def pinball(values: Tensor, target: Tensor, tilt: Tensor) -> Tensor:
     return torch.addcmul(errors.abs(), errors, tilt).mean(-1)
 
 
-def interpolate_quantiles(values: Tensor, knots: Tensor, p: Tensor) -> Tensor:
+def interpolate_quantiles(
+    values: Float[Tensor, "*#shape knots"],
+    knots: Float[Tensor, "knots"],
+    p: Float[Tensor, "*#shape levels"],
+) -> Float[Tensor, "*shape levels"]:
     """Interpolate linearly through (knots, values), constant beyond the ends.
 
     Parameters

@@ -139,5 +139,5 @@ def test_pinball_is_twice_the_textbooks_and_the_absolute_error_at_the_median() -
     p = torch.tensor([0.1, 0.5, 0.95], dtype=torch.float64)
     away = (target - point).unsqueeze(-1)
     expected = torch.maximum(p * away, (p - 1) * away).mean(-1)
-    assert torch.allclose(pinball(point.unsqueeze(-1), target, 2 * p - 1), 2 * expected)
+    assert torch.allclose(pinball(point.unsqueeze(-1).expand(8, 5, 3), target, 2 * p - 1), 2 * expected)
     assert torch.allclose(pinball(point.unsqueeze(-1), target, torch.zeros(1, dtype=torch.float64)), away.squeeze(-1).abs())
