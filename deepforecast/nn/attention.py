@@ -60,13 +60,9 @@ def masked_softmax(
 
     Parameters
     ----------
-    scores : Tensor of shape (batch, queries, keys)
-    valid : bool Tensor of shape (batch, 1, keys) or (batch, queries, keys), optional
+    scores : Tensor
+    valid : Tensor, optional
         None: all keys are valid.
-
-    Returns
-    -------
-    Tensor of shape (batch, queries, keys)
 
     Examples
     --------
@@ -81,7 +77,7 @@ def masked_softmax(
 
 
 def harden_weights(weights: Float[Tensor, "*shape keys"]) -> Float[Tensor, "*shape keys"]:
-    """Put all weight on the largest one, (..., keys) -> (..., keys).
+    """Put all weight on the largest one.
 
     The gradient is that of the soft weights (straight-through estimator, Bengio et al. 2013,
     arXiv:1308.3432).
@@ -105,16 +101,16 @@ def local_scores(
 
     Parameters
     ----------
-    scores : Tensor of shape (batch, queries, keys)
-    centre : Tensor of shape (batch, queries)
+    scores : Tensor
+    centre : Tensor
         Position of the centre in time steps from 0, may be fractional.
     window : int
         Largest distance from the centre, in time steps.
 
     Returns
     -------
-    scores : Tensor of shape (batch, queries, keys)
-    inside : bool Tensor of shape (batch, queries, keys)
+    scores : Tensor
+    inside : Tensor
         Whether a key lies within the window.
     """
     distance = torch.arange(scores.shape[-1], device=scores.device) - centre.unsqueeze(-1)
@@ -131,16 +127,16 @@ def attend(
 
     Parameters
     ----------
-    scores : Tensor of shape (batch, queries, keys)
-    values : Tensor of shape (batch, keys, dim)
-    valid : bool Tensor of shape (batch, 1, keys) or (batch, queries, keys), optional
+    scores : Tensor
+    values : Tensor
+    valid : Tensor, optional
     hard : bool, default False
         Whether all weight goes to the best-scoring key.
 
     Returns
     -------
-    context : Tensor of shape (batch, queries, dim)
-    weights : Tensor of shape (batch, queries, keys)
+    context : Tensor
+    weights : Tensor
 
     Examples
     --------
@@ -160,13 +156,13 @@ def self_attention(
 
     Parameters
     ----------
-    encoded : Tensor of shape (batch, steps, dim)
-    valid : bool Tensor of shape (batch, 1, steps), optional
+    encoded : Tensor
+    valid : Tensor, optional
 
     Returns
     -------
-    context : Tensor of shape (batch, steps, dim)
-    weights : Tensor of shape (batch, steps, steps)
+    context : Tensor
+    weights : Tensor
 
     Examples
     --------
@@ -236,9 +232,7 @@ class Attention(nn.Module):
     def keys_and_values(
         self, encoded: Float[Tensor, "batch keys dim"]
     ) -> tuple[Float[Tensor, "batch keys key_dim"], Float[Tensor, "batch keys dim"]]:
-        """Project encoder outputs (batch, keys, width) to keys (batch, keys, key_dim) and values
-        (batch, keys, width).
-        """
+        """Project encoder outputs to keys and values."""
         return self.score.prepare_keys(self.to_keys(encoded)), self.to_values(encoded)
 
     def forward(
@@ -252,15 +246,15 @@ class Attention(nn.Module):
 
         Parameters
         ----------
-        queries : Tensor of shape (batch, queries, query_width)
-        keys : Tensor of shape (batch, keys, key_dim)
-        values : Tensor of shape (batch, keys, width)
-        valid : bool Tensor of shape (batch, 1, keys)
+        queries : Tensor
+        keys : Tensor
+        values : Tensor
+        valid : Tensor
 
         Returns
         -------
-        context : Tensor of shape (batch, queries, width)
-        weights : Tensor of shape (batch, queries, keys)
+        context : Tensor
+        weights : Tensor
         """
         scores = cast(Tensor, self.score(queries, keys))
         if scores.shape != (*queries.shape[:2], values.shape[1]):
@@ -282,7 +276,7 @@ class Attention(nn.Module):
     def _centres(
         self, queries: Float[Tensor, "batch queries query_dim"], valid: Bool[Tensor, "batch 1 keys"]
     ) -> Float[Tensor, "batch queries"]:
-        """Predict the centre of local attention (Luong et al. 2015, eq. 9), (batch, queries).
+        """Predict the centre of local attention (Luong et al. 2015, eq. 9).
 
         It is a fractional index of a time step, between the first valid one and the end of the
         window; all steps from the first valid one on are valid.
@@ -295,7 +289,6 @@ class Attention(nn.Module):
 def valid_steps(observed: Float[Tensor, "batch time"]) -> Bool[Tensor, "batch 1 time"]:
     """Return a mask that is False for the padding before the first observed value.
 
-    `observed` (batch, steps) is 1 or 0; the mask has shape (batch, 1, steps). Later missing values
-    are valid.
+    `observed` is 1 or 0. Later missing values are valid.
     """
     return observed.cummax(1).values.unsqueeze(1) > 0

@@ -91,7 +91,7 @@ class Inputs:
 
     @property
     def past_features(self) -> Float[Tensor, "batch time past_features"]:
-        """Values, mask, past and static features concatenated: (batch, input_size, 2 + past + static)."""
+        """Values, mask, past and static features concatenated."""
         length = self.y.shape[1]
         features = [self.y.unsqueeze(-1), self.observed.unsqueeze(-1), self.past]
         if self.static.shape[1]:
@@ -100,7 +100,7 @@ class Inputs:
 
     @property
     def future_features(self) -> Float[Tensor, "batch horizon future_features"]:
-        """Future and static features concatenated: (batch, horizon, future + static)."""
+        """Future and static features concatenated."""
         if not self.static.shape[1]:
             return self.future
         return torch.cat(
@@ -219,9 +219,9 @@ class WindowStore:
 
         Parameters
         ----------
-        start, calendar_start : Tensor of shape (batch,)
+        start, calendar_start : Tensor
             First row of each window in `y` and in `calendar`.
-        series : Tensor of shape (batch,)
+        series : Tensor
             Index of the series of each window.
         """
         length = self.input_size
@@ -254,9 +254,7 @@ class WindowStore:
 def slice_windows(
     rows: Shaped[Tensor, "rows columns"], start: Int[Tensor, "batch"], length: int
 ) -> Shaped[Tensor, "batch time columns"]:
-    """Slice windows of (N, columns) to (batch, length, columns), each copied as one contiguous
-    block.
-    """
+    """Slice windows of `length` rows, each copied as one contiguous block."""
     n_rows, width = rows.shape
     if not width:
         return rows.new_empty((len(start), length, 0))

@@ -50,7 +50,7 @@ def decode_samples(
     network : ForecastNetwork
     inputs : Inputs
     scaling : Scale
-    uniform : Tensor of shape (batch, samples, horizon)
+    uniform : Tensor
         Uniform draws, one per value.
     sampling : (float, float)
         Temperature and top-p.
@@ -97,7 +97,7 @@ def decode_samples(
 def apply_temperature(
     raw: Float[Tensor, "*shape out_features"], temperature: float, top_p: float
 ) -> Float[Tensor, "*shape out_features"]:
-    """Apply temperature and nucleus (top-p) sampling to logits (..., n).
+    """Apply temperature and nucleus (top-p) sampling to logits.
 
     A temperature below 1 sharpens the distribution. Of the values sorted by probability, the
     smallest set with total probability `top_p` is kept; the logits of the others are set to -inf.
@@ -149,7 +149,7 @@ def beam_search(
         Beam width.
     steps : int
         Number of steps.
-    initial_log_probability : Tensor of shape (series, m), optional
+    initial_log_probability : Tensor, optional
         Log-probabilities of m initial paths per series, which are continued. There is then one window
         per path, with the paths of a series next to each other. None: one window per series.
 

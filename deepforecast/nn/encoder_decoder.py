@@ -81,7 +81,7 @@ class ResidualLayer(nn.Module):
         inputs: Float[Tensor, "*shape width"],
         function: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "*shape width"]:
-        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), (..., d_model) -> (..., d_model)."""
+        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm)."""
         norm = self.norms[index]
         hidden = function(norm(inputs) if self.norm_first else inputs)
         hidden = inputs + (self.drop(hidden) if self.training else hidden)
@@ -100,9 +100,9 @@ class EncoderLayer(ResidualLayer):
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Map (batch, tokens, d_model) to the same shape.
+        """Apply both sublayers.
 
-        The weights (batch, heads, tokens, tokens) are appended to `attention_maps`.
+        The weights are appended to `attention_maps`.
         """
         inputs = self.sublayer(
             0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
@@ -129,18 +129,14 @@ class DecoderLayer(ResidualLayer):
 
         Parameters
         ----------
-        steps : Tensor of shape (batch, horizon, d_model)
-        keys, values : Tensor of shape (batch, heads, keys, dim)
+        steps : Tensor
+        keys, values : Tensor
             Projections of the encoder outputs.
         masks : (AttentionMask, AttentionMask)
             Masks of the self-attention and of the attention to the encoder outputs.
         attention_maps : list of Tensor, optional
             List to which the weights (batch, heads, horizon, horizon) and (batch, heads, horizon,
             keys) are appended.
-
-        Returns
-        -------
-        Tensor of shape (batch, horizon, d_model)
         """
         steps = self.sublayer(
             0, steps, lambda hidden: self.attention(hidden, masks[0], attention_maps)
@@ -162,8 +158,8 @@ class DecoderLayer(ResidualLayer):
 
         Parameters
         ----------
-        token : Tensor of shape (batch * N, d_model)
-        cache : Tensor of shape (batch * N, 2, heads, capacity, dim)
+        token : Tensor
+        cache : Tensor
         memory : (Tensor, Tensor)
             Keys and values of the encoder outputs, (batch, heads, keys, dim), shared by the N paths
             of a window.
@@ -172,7 +168,7 @@ class DecoderLayer(ResidualLayer):
 
         Returns
         -------
-        token : Tensor of shape (batch * N, d_model)
+        token : Tensor
         cache : Tensor
         """
         new_caches: list[Tensor] = []  # one, set by `attend_to_self`
@@ -206,7 +202,7 @@ class Encoder(nn.Module):
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Map (batch, tokens, d_model) to the same shape."""
+        """Apply the layers."""
         for layer in self.layers:
             inputs = layer(inputs, mask, attention_maps)
         return cast(Tensor, self.norm(inputs))
@@ -229,10 +225,9 @@ class Decoder(nn.Module):
         masks: tuple[AttentionMask, AttentionMask],
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> Float[Tensor, "batch steps width"]:
-        """Decode all steps in parallel, (batch, horizon, d_model) -> the same shape.
+        """Decode all steps in parallel.
 
-        `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads,
-        keys, dim).
+        `memory` is [keys of layer 1, values of layer 1, keys of layer 2, ...].
         """
         for layer, keys, values in zip(self.layers, memory[::2], memory[1::2], strict=True):
             steps = layer(steps, keys, values, masks, attention_maps)
@@ -246,9 +241,7 @@ class Decoder(nn.Module):
         position: DecodingPosition,
         masks: tuple[AttentionMask, AttentionMask],
     ) -> tuple[Float[Tensor, "paths width"], list[Float[Tensor, "paths 2 heads _ dim"]]]:
-        """Decode one step, (batch * N, d_model), with one cache per layer; returns the output and
-        the new caches.
-        """
+        """Decode one step, with one cache per layer; returns the output and the new caches."""
         new_caches = []
         for index, layer in enumerate(self.layers):
             pair = memory[2 * index], memory[2 * index + 1]
@@ -279,7 +272,7 @@ class FeedForward(nn.Module):
         self.linear2 = nn.Linear(dim_feedforward, width)
 
     def forward(self, inputs: Float[Tensor, "*shape width"]) -> Float[Tensor, "*shape width"]:
-        """Map (..., d_model) to the same shape."""
+        """Apply the network to each token."""
         hidden = self.linear1(inputs.flatten(0, -2))
         if self.activation == "swiglu":
             gate, value = hidden.chunk(2, dim=-1)

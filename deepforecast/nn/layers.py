@@ -59,7 +59,7 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(width))
 
     def forward(self, hidden: Float[Tensor, "*shape width"]) -> Float[Tensor, "*shape width"]:
-        """Normalise (..., width)."""
+        """Normalise the vectors of the last axis."""
         vectors = hidden.reshape(-1, hidden.shape[-1])
         normalized = F.batch_norm(
             vectors,
@@ -157,17 +157,17 @@ class CategoryEmbedding(nn.Module):
         return sum(self.widths[:n_columns])
 
     def forward(self, codes: Int[Tensor, "*shape columns"]) -> Float[Tensor, "*shape width"]:
-        """Embed codes (batch, ..., columns) int64 to (batch, ..., width)."""
+        """Embed codes; the vectors of the columns are side by side."""
         return self._embed(codes, len(self.widths))
 
     def embed_first(self, codes: Int[Tensor, "*shape columns"]) -> Float[Tensor, "*shape width"]:
-        """Embed codes of only the first columns, (batch, ..., c), with the same tables."""
+        """Embed codes of only the first columns, with the same tables."""
         return self._embed(codes, codes.shape[-1])
 
     def _embed(
         self, codes: Int[Tensor, "*shape columns"], n_columns: int
     ) -> Float[Tensor, "*shape width"]:
-        """Look up the codes (batch, ..., n_columns) and concatenate the vectors of the columns."""
+        """Look up the codes and concatenate the vectors of the columns."""
         tables = list(self.tables)[:n_columns]
         vectors = [
             _embed_column(table, column)
@@ -188,7 +188,7 @@ def embedding_width(n_categories: int) -> int:
 def _embed_column(
     table: Float[Tensor, "categories width"], codes: Int[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape width"]:
-    """Look up codes (batch, ...), with the mean of the table (categories, width) for code 0."""
+    """Look up codes, with the mean of the table for code 0."""
     return F.embedding(codes, torch.cat([table.mean(0, keepdim=True), table]))
 
 

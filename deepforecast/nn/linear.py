@@ -53,7 +53,7 @@ class NLinearBody(DirectBody):
         self.register_buffer("location_mask", location_mask, persistent=False)
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         last = inputs.y.gather(1, (inputs.observed * self.positions).argmax(1, keepdim=True))
         raw = self.outputs(self.window((inputs.y - last) * inputs.observed), inputs)
         return torch.addcmul(raw, last.unsqueeze(-1), self.location_mask)
@@ -82,7 +82,7 @@ class DLinearBody(DirectBody):
         self.register_buffer("average", moving_average(sizes.input_size, kernel), persistent=False)
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         trend = self.trend.weight
         remainder = self.remainder.weight
         y = inputs.y
@@ -99,8 +99,8 @@ class DLinearBody(DirectBody):
         return raw
 
     def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the contributions of trend, remainder and covariates, each (batch, horizon,
-        out_features); their sum is `features`. The intercepts belong to the remainder.
+        """Return the contributions of trend, remainder and covariates; their sum is `features`. The
+        intercepts belong to the remainder.
         """
         smooth = inputs.y @ self.average.T
         components = {
@@ -153,7 +153,7 @@ class OutputMap(nn.Module):
     def forward(
         self, hidden: Float[Tensor, "batch width"], inputs: Inputs
     ) -> Float[Tensor, "batch horizon out_features"]:
-        """Map (batch, width) to (batch, horizon, out_features)."""
+        """Map `hidden` to features and add the effects of covariates."""
         if self.past_map is not None:
             hidden = hidden + self._past_effects(inputs)
         raw = self.expand(hidden)
@@ -162,7 +162,7 @@ class OutputMap(nn.Module):
     def expand(
         self, hidden: Float[Tensor, "batch width"], with_bias: bool = True
     ) -> Float[Tensor, "batch horizon out_features"]:
-        """Map (batch, width) to (batch, horizon, out_features), without covariates."""
+        """Map `hidden` to features, without covariates."""
         if self.others is None:
             return hidden.view(-1, *self.location_shape)
         locations = hidden[:, :-RANK].view(-1, *self.location_shape)
@@ -172,14 +172,14 @@ class OutputMap(nn.Module):
         return torch.cat([others[..., : self.n_before], locations, others[..., self.n_before :]], dim=-1)
 
     def covariate_effects(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return the effects of all covariates, (batch, horizon, out_features)."""
+        """Return the effects of all covariates."""
         effects = [] if self.past_map is None else [self.expand(self._past_effects(inputs), with_bias=False)]
         if self.future_map is not None:
             effects.append(self.future_map(inputs.future))
         return torch.stack(effects).sum(0)
 
     def _past_effects(self, inputs: Inputs) -> Float[Tensor, "batch width"]:
-        """Return the effects of past and static covariates on `hidden`, (batch, width)."""
+        """Return the effects of past and static covariates on `hidden`."""
         if self.past_map is None:
             raise RuntimeError("The network has no past or static covariates.")
         effects: Tensor = self.past_map(torch.cat([inputs.past.flatten(1), inputs.static], dim=1))

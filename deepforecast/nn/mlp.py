@@ -58,7 +58,7 @@ class MLP(nn.Module):
         self.layers = nn.Sequential(*layers, nn.Linear(width_in, width_out))
 
     def forward(self, x: Float[Tensor, "batch width_in"]) -> Float[Tensor, "batch width_out"]:
-        """Map (batch, width_in) to (batch, width_out)."""
+        """Apply the layers."""
         mapped: Tensor = self.layers(x)
         return mapped
 
@@ -90,7 +90,7 @@ class MLPBody(DirectBody):
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout, activation, normalization)
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         covariates = flatten_covariates(inputs)
         raw: Tensor = self.mlp(
             torch.cat([inputs.y, *covariates], dim=1) if covariates else inputs.y
@@ -99,11 +99,11 @@ class MLPBody(DirectBody):
 
 
 def flatten_covariates(inputs: Inputs) -> list[Float[Tensor, "batch _"]]:
-    """Return past, future and static covariates, each flattened to (batch, n), without empty ones.
+    """Return past, future and static covariates, each flattened, without empty ones.
 
     The mask of observed values is left out: on M4, with short histories and with a fifth of the
-    values hidden, forecasts are more accurate without it (it mainly encodes the length of
-    the series).
+    values hidden, forecasts are more accurate without it (it mainly encodes the length of the
+    series).
     """
     covariates = (inputs.past.flatten(1), inputs.future.flatten(1), inputs.static)
     return [covariate for covariate in covariates if covariate.shape[1]]

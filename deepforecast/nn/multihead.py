@@ -63,17 +63,13 @@ def attention(
 
     Parameters
     ----------
-    query : Tensor of shape (batch, heads, queries, dim)
-    keys, values : Tensor of shape (batch, heads, keys, dim)
+    query : Tensor
+    keys, values : Tensor
     mask : AttentionMask
         Only its bias and `causal` are used: queries and keys are rotated already.
     attention_maps : list of Tensor, optional
         List to which the weights (batch, heads, queries, keys) are appended. They are materialised
         only if it is passed; otherwise memory grows with queries + keys.
-
-    Returns
-    -------
-    Tensor of shape (batch, heads, queries, dim)
     """
     if attention_maps is None:
         context: Tensor = F.scaled_dot_product_attention(
@@ -89,7 +85,7 @@ def attention_weights(
     keys: Float[Tensor, "batch heads keys dim"],
     mask: AttentionMask = NO_MASK,
 ) -> Float[Tensor, "batch heads queries keys"]:
-    """Compute softmax(q k^T / sqrt(dim) + bias), (batch, heads, queries, keys).
+    """Compute softmax(q k^T / sqrt(dim) + bias).
 
     The weights of a query sum to 1 over the keys, or are 0 if all keys are masked.
     """
@@ -108,7 +104,7 @@ def attention_weights(
 
 
 def padding_bias(valid: Float[Tensor, "batch keys"]) -> Float[Tensor, "batch 1 1 keys"]:
-    """Convert a mask of valid keys (batch, keys), 1 or 0, to a bias (batch, 1, 1, keys), 0 or -inf.
+    """Convert a mask of valid keys, 1 or 0, to a bias, 0 or -inf.
 
     Examples
     --------
@@ -128,7 +124,7 @@ def apply_rotary(
 
     Parameters
     ----------
-    heads : Tensor of shape (..., positions, dim)
+    heads : Tensor
     rotation : Rotation or None
         None: return `heads` unchanged.
     """
@@ -161,7 +157,7 @@ class SelfAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Attend among tokens, (batch, tokens, width) -> (batch, tokens, width)."""
+        """Attend among the tokens."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
         query = apply_rotary(query, mask.query_rotation)
         keys = apply_rotary(keys, mask.key_rotation)
@@ -181,8 +177,8 @@ class SelfAttention(nn.Module):
 
         Parameters
         ----------
-        token : Tensor of shape (batch, width)
-        cache : Tensor of shape (batch, 2, heads, capacity, dim)
+        token : Tensor
+        cache : Tensor
             Keys and values of earlier tokens (key-value cache).
         token_index : int
             Index of the token, from 0.
@@ -194,8 +190,8 @@ class SelfAttention(nn.Module):
 
         Returns
         -------
-        attended : Tensor of shape (batch, width)
-        cache : Tensor of shape (batch, 2, heads, capacity, dim)
+        attended : Tensor
+        cache : Tensor
         """
         projections = self.in_proj(token).view(token.shape[0], 3, self.n_heads, 1, -1)
         query, new_entry = apply_rotary(projections[:, 0], mask.query_rotation), projections[:, 1:]
@@ -240,11 +236,7 @@ class CrossAttention(nn.Module):
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> Float[Tensor, "batch queries width"]:
-        """Attend from tokens (batch, queries, width) to another sequence.
-
-        `keys` and `values` have shape (batch, heads, keys, dim); the keys are rotated already.
-        Returns (batch, queries, width).
-        """
+        """Attend from the tokens to another sequence, whose keys are rotated already."""
         query = self.in_proj(inputs).view(*inputs.shape[:2], self.n_heads, -1).transpose(1, 2)
         query = apply_rotary(query, mask.query_rotation)
         return cast(
@@ -274,10 +266,9 @@ class KeyValueProjection(nn.Module):
     def forward(
         self, encoded: Float[Tensor, "batch keys width"], rotation: Rotation | None = None
     ) -> list[Float[Tensor, "batch heads keys dim"]]:
-        """Project (batch, keys, width) to [keys of layer 1, values of layer 1, keys of layer 2,
-        ...].
+        """Project to [keys of layer 1, values of layer 1, keys of layer 2, ...].
 
-        Each has shape (batch, heads, keys, dim); the keys are rotated.
+        The keys are rotated.
         """
         projections = split_heads(self.in_proj(encoded), 2 * self.n_layers, self.n_heads)
         return [
@@ -302,7 +293,7 @@ def check_heads(width: int, n_heads: int) -> int:
 def split_heads(
     projected: Float[Tensor, "batch tokens parts_width"], n_parts: int, n_heads: int
 ) -> list[Float[Tensor, "batch heads tokens dim"]]:
-    """Split (batch, tokens, n_parts * width) into `n_parts` views (batch, heads, tokens, dim).
+    """Split `n_parts` projections side by side into views with an axis of heads.
 
     No copy is made, and with `chunk` autograd joins the gradients in a single copy.
     """
@@ -314,7 +305,7 @@ def split_heads(
 def merge_heads(
     heads: Float[Tensor, "batch heads tokens dim"]
 ) -> Float[Tensor, "batch tokens width"]:
-    """Concatenate the heads, (batch, heads, tokens, dim) -> (batch, tokens, width)."""
+    """Concatenate the heads."""
     return heads.transpose(1, 2).flatten(2)
 
 

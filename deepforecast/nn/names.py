@@ -1,6 +1,6 @@
 """Names of heads, losses, scalers and scores, and what must be known of them without torch.
 
-The tables have one row per name: adding a head or a loss takes its file and its row. The `Literal` types, the choices of
+The tables have one row per name: adding a head takes its file and its row, a loss its function and its row. The `Literal` types, the choices of
 the parameters of networks, follow from the tables, but for type checkers; the torch code reads the same tables.
 """
 

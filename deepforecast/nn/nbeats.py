@@ -83,13 +83,11 @@ class NBEATSBody(DirectBody):
         self.blocks = nn.ModuleList(block_list)
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
 
     def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the forecast of each stack, (batch, horizon, out_features); their sum is
-        `features`.
-        """
+        """Return the forecast of each stack; their sum is `features`."""
         components: dict[str, Tensor] = {}
         for name, forecast in self._forecasts(inputs):
             components[name] = components[name] + forecast if name in components else forecast
@@ -148,14 +146,14 @@ class Block(nn.Module):
 
         Parameters
         ----------
-        residual : Tensor of shape (batch, input_size)
+        residual : Tensor
             The window minus the backcasts of the previous blocks.
-        covariates : sequence of Tensor of shape (batch, n)
+        covariates : sequence of Tensor
 
         Returns
         -------
-        backcast : Tensor of shape (batch, input_size), or None
-        forecast : Tensor of shape (batch, horizon, out_features)
+        backcast : Tensor, or None
+        forecast : Tensor
         """
         coefficients: Tensor = self.mlp(
             torch.cat([residual, *covariates], dim=1) if covariates else residual
@@ -187,7 +185,7 @@ def number_duplicates(names: Sequence[str]) -> list[str]:
 
 
 def polynomials(times: Float[Tensor, "time"], degree: int) -> Float[Tensor, "time functions"]:
-    """Return powers 0 to `degree` of times (n,), (n, degree + 1)."""
+    """Return powers 0 to `degree` of the times."""
     return times.unsqueeze(1) ** torch.arange(degree + 1, device=times.device)
 
 
@@ -195,8 +193,8 @@ def harmonics(times: Float[Tensor, "time"], period: float) -> Float[Tensor, "tim
     """Return cos(2 pi k t / period) and sin(2 pi k t / period) for k = 1, 2, ... up to the Nyquist
     frequency.
 
-    `times` (n,) are in time steps; the result has shape (n, functions). There is no constant, which
-    belongs to the trend, and no sine at the Nyquist frequency, which is 0 at every step.
+    `times` are in time steps. There is no constant, which belongs to the trend, and no sine at the
+    Nyquist frequency, which is 0 at every step.
     """
     orders = torch.arange(1, max(int(period / 2), 1) + 1, device=times.device)
     angles = 2 * math.pi / period * times.unsqueeze(1) * orders

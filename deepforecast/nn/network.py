@@ -78,7 +78,7 @@ class ForecastNetwork(nn.Module):
         return n_weights * (self.sizes.input_size if n_uses is True else int(n_uses) or 1)
 
     def forward(self, batch: Batch) -> tuple[Float[Tensor, "batch horizon out_features"], Scale]:
-        """Return the raw output of every step, (batch, horizon, out_features), and the scale."""
+        """Return the raw output of every step and the scale."""
         inputs, scaling = self.inputs(batch)
         return self.features(inputs), scaling
 
@@ -109,7 +109,7 @@ class ForecastNetwork(nn.Module):
         return Inputs(z, observed, past, future, static, batch.static_codes, scaling.level), scaling
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return the raw output of all steps, (batch, horizon, out_features).
+        """Return the raw output of all steps.
 
         Autoregressive bodies are decoded greedily.
         """
@@ -133,9 +133,7 @@ class ForecastNetwork(nn.Module):
         future: Float[Tensor, "paths future_features"],
         step_index: int,
     ) -> tuple[Float[Tensor, "paths out_features"], State]:
-        """Return the raw output of a step, (batch, out_features), and the next state; `previous`
-        (batch,) is in units of z.
-        """
+        """Return the raw output of a step and the next state; `previous` is in units of z."""
         raw, state = self.autoregressive_body.step(state, previous, future, step_index)
         return self._restore_location(raw, raw), state
 
@@ -206,7 +204,7 @@ class ForecastNetwork(nn.Module):
 
 
 def first_input(inputs: Inputs) -> Float[Tensor, "batch"]:
-    """Return the decoder's first input, the last observed value, (batch,)."""
+    """Return the decoder's first input, the last observed value."""
     return last_observed(inputs.y, inputs.observed).squeeze(1)
 
 
@@ -215,7 +213,7 @@ def decode_greedy(
 ) -> Float[Tensor, "batch horizon out_features"]:
     """Decode with the median (or mean) of each step as the next input.
 
-    Returns the raw output of every step, (batch, horizon, out_features).
+    Returns the raw output of every step.
     """
     state, previous = network.initial_state(inputs), first_input(inputs)
     future = inputs.future_features
@@ -240,18 +238,14 @@ def decode_teacher_forced(
     ----------
     network : ForecastNetwork
     inputs : Inputs
-    target : Tensor of shape (batch, horizon)
+    target : Tensor
         Scaled target.
-    target_mask : Tensor of shape (batch, horizon)
+    target_mask : Tensor
         1 where the target is observed, else 0.
     ratio : float
         Teacher-forcing ratio. 1: all steps get the true value, and are computed in one pass. Below 1:
         each step gets it with this probability, otherwise the median that the network predicts
         (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
-
-    Returns
-    -------
-    Tensor of shape (batch, horizon, out_features)
     """
     if ratio >= 1.0:
         previous_values = _previous_values(first_input(inputs), target, target_mask)
@@ -280,9 +274,9 @@ def _previous_values(
     target: Float[Tensor, "batch horizon"],
     target_mask: Float[Tensor, "batch horizon"],
 ) -> Float[Tensor, "batch horizon"]:
-    """Return the value before each step, (batch, horizon), or the last observed one if it is missing.
+    """Return the value before each step, or the last observed one if it is missing.
 
-    `first` (batch,) is the last observed value of the window.
+    `first` is the last observed value of the window.
     """
     values = torch.cat([first.unsqueeze(1), target[:, :-1]], dim=1)
     observed = torch.cat([torch.ones_like(target_mask[:, :1]), target_mask[:, :-1]], dim=1)
@@ -310,7 +304,7 @@ class DirectBody(nn.Module, ABC):
 
     @abstractmethod
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return the raw output for the head, (batch, horizon, out_features)."""
+        """Return the raw output for the head."""
 
 
 class AutoregressiveBody(nn.Module, ABC):
@@ -346,16 +340,16 @@ class AutoregressiveBody(nn.Module, ABC):
         Parameters
         ----------
         state : State
-        previous : Tensor of shape (batch * N,)
+        previous : Tensor
             Scaled value of the step before.
-        future : Tensor of shape (batch * N, future_features)
+        future : Tensor
             Future features of the step.
         step_index : int
             Index of the step, from 0.
 
         Returns
         -------
-        raw : Tensor of shape (batch * N, out_features)
+        raw : Tensor
             Raw output for the head.
         state : State
             The state after the step.
@@ -364,8 +358,7 @@ class AutoregressiveBody(nn.Module, ABC):
     def forward_teacher_forced(
         self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
     ) -> Float[Tensor, "batch steps out_features"]:
-        """Compute all steps given the values before them: (batch, horizon) -> (batch, horizon,
-        out_features).
+        """Compute all steps given the values before them.
 
         This one calls `step` in a loop; subclasses override it if a parallel pass gives the same
         result.
@@ -401,9 +394,7 @@ class AttentionBody(ABC):
     def attention_maps(
         self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
     ) -> list[AttentionWeights]:
-        """Return the weights of all layers, given the scaled values (batch, horizon) before each
-        step.
-        """
+        """Return the weights of all layers, given the scaled values before each step."""
 
 
 def repeat_paths(state: State, n_shared: int, n_paths: int) -> State:
@@ -414,8 +405,8 @@ def repeat_paths(state: State, n_shared: int, n_paths: int) -> State:
 
 
 def select_paths(state: State, n_shared: int, parent: Int[Tensor, "paths"]) -> State:
-    """Return the state of the paths with index `parent` (batch * N,); the first `n_shared` tensors
-    are unchanged.
+    """Return the state of the paths with index `parent`; the first `n_shared` tensors are
+    unchanged.
     """
     return state[:n_shared] + tuple(tensor.index_select(0, parent) for tensor in state[n_shared:])
 
@@ -423,5 +414,5 @@ def select_paths(state: State, n_shared: int, parent: Int[Tensor, "paths"]) -> S
 def stack_steps(
     steps: list[Float[Tensor, "batch out_features"]]
 ) -> Float[Tensor, "batch steps out_features"]:
-    """Stack steps (batch, out_features) to (batch, steps, out_features)."""
+    """Stack the outputs of the steps."""
     return torch.stack(steps, dim=1)

@@ -196,9 +196,7 @@ class NeuralProphetBody(DirectBody):
             self.first_columns[name] = columns[0]
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features): the sum of the components as location, and the
-        other features.
-        """
+        """Return the sum of the components as location, and the other features."""
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
         series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
@@ -215,9 +213,7 @@ class NeuralProphetBody(DirectBody):
         return torch.cat([raw[..., : self.location_index], location.unsqueeze(-1), raw[..., self.location_index + 1 :]], dim=-1)
 
     def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the contribution of each component to the location, (batch, horizon,
-        out_features), 0 elsewhere.
-        """
+        """Return the contribution of each component to the location, 0 elsewhere."""
         covariates = self._time_covariates(inputs)
         trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
         series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
@@ -284,9 +280,7 @@ class NeuralProphetBody(DirectBody):
                 start = stop
 
     def _time_covariates(self, inputs: Inputs) -> Float[Tensor, "batch steps columns"]:
-        """Return the future covariates of the horizon, and of the window if lags are used: (batch,
-        steps, columns).
-        """
+        """Return the future covariates of the horizon, and of the window if lags are used."""
         if not self.uses_lags:
             return inputs.future
         return torch.cat([self._select_columns(inputs.past, "future_columns"), inputs.future], dim=1)
@@ -294,7 +288,7 @@ class NeuralProphetBody(DirectBody):
     def _evaluate_columns(
         self, covariates: Float[Tensor, "batch steps future"]
     ) -> Float[Tensor, "batch steps columns"]:
-        """Return the shifted and gated columns of all components, (batch, steps, columns)."""
+        """Return the shifted and gated columns of all components."""
         columns = self._select_columns(covariates, "component_columns")
         if self.has_shifts:
             columns = columns + self.shift
@@ -305,7 +299,7 @@ class NeuralProphetBody(DirectBody):
     def _trend(
         self, covariates: Float[Tensor, "batch steps future"], inputs: Inputs
     ) -> Float[Tensor, "batch steps"]:
-        """Compute the trend, (batch, steps), with the parameters of each window's series if there are any."""
+        """Compute the trend, with the parameters of each window's series if there are any."""
         time = covariates[..., self.spec.time_column]
         series_parameters = self._select_series_parameters(inputs) if self.spec.per_series_trend else None
         offset: Tensor = self.offset
@@ -321,7 +315,7 @@ class NeuralProphetBody(DirectBody):
         return values
 
     def _select_series_parameters(self, inputs: Inputs) -> Float[Tensor, "batch parameters"] | None:
-        """Return the parameters of each window's series, (batch, parameters), or None without them.
+        """Return the parameters of each window's series, or None without them.
 
         A series not seen in fit gets the mean of all series.
         """
@@ -351,17 +345,17 @@ class NeuralProphetBody(DirectBody):
     def _series_coefficients(
         self, series_parameters: Float[Tensor, "batch parameters"]
     ) -> Float[Tensor, "batch columns"]:
-        """Return the coefficients of each window's series for all columns, (batch, columns), 0 if shared."""
+        """Return the coefficients of each window's series for all columns, 0 if shared."""
         zeros = series_parameters.new_zeros(len(series_parameters), len(self.component_columns))
         return zeros.index_add(1, self.per_series_columns, self._split_series_parameters(series_parameters)[2])
 
     def _lag_effects(
         self, inputs: Inputs, base: Float[Tensor, "batch steps"]
     ) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the effects of the lags by component, each (batch, horizon, out_features).
+        """Return the effects of the lags by component.
 
-        `base` (batch, input_size + horizon) is the sum of the other components, from which the
-        deviations of the window are computed.
+        `base` is the sum of the other components, from which the deviations of the window are
+        computed.
         """
         effects: dict[str, Tensor] = {}
         if self.lag_layers is not None:

@@ -126,14 +126,15 @@ class PositionalEncoding(nn.Module):
         is_future: bool,
         first: int = 0,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Add the encoding to tokens (batch, n, width) if it is sinusoidal, learned or of the calendar.
+        """Add the encoding to tokens if it is sinusoidal, learned or of the calendar.
 
-        The other encodings change the attention scores; for these the tokens are returned unchanged.
+        The other encodings change the attention scores; for these the tokens are returned
+        unchanged.
 
         Parameters
         ----------
-        tokens : Tensor of shape (batch, n, width)
-        columns : Tensor of shape (batch, n, columns)
+        tokens : Tensor
+        columns : Tensor
             Covariates of the tokens, used by "calendar" only.
         is_future : bool
             Whether the tokens belong to the horizon.
@@ -150,9 +151,7 @@ class PositionalEncoding(nn.Module):
         return tokens
 
     def past_mask(self, bias: Float[Tensor, "batch 1 1 keys"]) -> AttentionMask:
-        """Return the mask of the window's self-attention; `bias` (batch, 1, 1, keys) masks the
-        padding.
-        """
+        """Return the mask of the window's self-attention; `bias` masks the padding."""
         if self.encoding == "alibi":
             return AttentionMask(self.past_bias + bias)
         rotation = self.rotation(is_future=False)
@@ -170,7 +169,7 @@ class PositionalEncoding(nn.Module):
 
     def cross_mask(self, bias: Float[Tensor, "batch 1 1 keys"], n_tokens: int) -> AttentionMask:
         """Return the mask of the attention from the first `n_tokens` tokens of the horizon to the
-        window; `bias` (batch, 1, 1, keys) masks the padding.
+        window; `bias` masks the padding.
 
         The keys are rotated when they are projected, by `rotation(is_future=False)`.
         """
@@ -182,7 +181,7 @@ class PositionalEncoding(nn.Module):
         self, step_index: int, bias: Float[Tensor, "batch 1 1 keys"]
     ) -> tuple[AttentionMask, AttentionMask]:
         """Return the masks of one decoder step: of its self-attention and of its attention to the
-        window; `bias` (batch, 1, 1, keys) masks the padding.
+        window; `bias` masks the padding.
         """
         if self.encoding == "alibi":
             self_bias = self.future_bias[:, :, step_index : step_index + 1, : step_index + 1]
@@ -209,7 +208,7 @@ class PositionalEncoding(nn.Module):
 def sinusoidal_encoding(
     positions: Float[Tensor, "positions"], width: int
 ) -> Float[Tensor, "positions width"]:
-    """Compute the sinusoidal encoding, (n,) -> (n, width) (Vaswani et al. 2017, section 3.5).
+    """Compute the sinusoidal encoding (Vaswani et al. 2017, section 3.5).
 
     Columns 2i and 2i + 1 are sin and cos of position / 10000^(2i / width).
 
@@ -227,7 +226,7 @@ def sinusoidal_encoding(
 def rotary_angles(positions: Float[Tensor, "positions"], width: int) -> Rotation:
     """Compute the cosines and the sines of position / 10000^(2i / width) (Su et al. 2021, eq. 15).
 
-    Positions (n,) give two tensors (n, width); columns i and i + width / 2 are equal.
+    Columns i and i + width / 2 are equal.
     """
     frequencies = MAX_WAVELENGTH ** (-torch.arange(width // 2, dtype=positions.dtype) * 2 / width)
     angle = (positions.unsqueeze(1) * frequencies).repeat(1, 2)
@@ -235,7 +234,7 @@ def rotary_angles(positions: Float[Tensor, "positions"], width: int) -> Rotation
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, "heads"]:
-    """Compute the ALiBi slopes (heads,), from 2^(-8 / heads) down to 2^-8 (Press et al. 2022).
+    """Compute the ALiBi slopes, from 2^(-8 / heads) down to 2^-8 (Press et al. 2022).
 
     Examples
     --------
@@ -248,9 +247,9 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, "heads"]:
 def alibi_bias(
     queries: Float[Tensor, "queries"], keys: Float[Tensor, "keys"], slopes: Float[Tensor, "heads"]
 ) -> Float[Tensor, "1 heads queries keys"]:
-    """Compute the bias -slope * |query position - key position|, (1, heads, queries, keys).
+    """Compute the bias -slope * |query position - key position|.
 
-    `queries` (queries,) and `keys` (keys,) are positions, `slopes` has shape (heads,).
+    `queries` and `keys` are positions.
     """
     return -slopes[None, :, None, None] * (queries.unsqueeze(1) - keys.unsqueeze(0)).abs()
 
@@ -258,7 +257,7 @@ def alibi_bias(
 def calendar_encoding(
     columns: Float[Tensor, "batch tokens columns"], sine_columns: Sequence[int], width: int
 ) -> Float[Tensor, "batch tokens width"]:
-    """Compute harmonics of the cyclic calendar features, (batch, n, columns) -> (batch, n, width).
+    """Compute harmonics of the cyclic calendar features.
 
     From sin(a) and cos(a) of a phase a (e.g. the hour of the day) the harmonics sin(k a), cos(k a),
     k = 1, 2, ... follow by the angle addition theorems, until the width is filled.

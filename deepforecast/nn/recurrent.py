@@ -51,9 +51,7 @@ class ResetBeforeGRU(nn.GRU):
         inputs: Float[Tensor, "batch time width"],
         state: Float[Tensor, "cells batch hidden_size"] | None = None,
     ) -> tuple[Float[Tensor, "batch time output_size"], Float[Tensor, "cells batch hidden_size"]]:
-        """Return the outputs (batch, steps, hidden_size * directions) and the final state (layers *
-        directions, batch, hidden_size).
-        """
+        """Return the outputs and the final state, with one cell per layer and direction."""
         n_directions = 2 if self.bidirectional else 1
         final_states = []
         for layer in range(self.num_layers):
@@ -81,7 +79,7 @@ def _reset_before_step(
     weight_hh: Float[Tensor, "gates hidden_size"],
     bias_hh: Float[Tensor, "gates"],
 ) -> Float[Tensor, "batch hidden_size"]:
-    """Return the next state (batch, hidden_size); `projected` is W x + b (batch, 3 * hidden_size)."""
+    """Return the next state; `projected` is W x + b of the three gates."""
     n_gates = 2 * hidden.shape[-1]  # columns of the reset and update gates
     gates = torch.sigmoid(projected[:, :n_gates] + F.linear(hidden, weight_hh[:n_gates], bias_hh[:n_gates]))
     reset, update = gates.chunk(2, dim=-1)
@@ -176,10 +174,7 @@ class Recurrent(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch time width"], state: State | None = None
     ) -> tuple[Float[Tensor, "batch time output_size"], State]:
-        """Process a sequence (batch, steps, width_in) from a state; None: zeros.
-
-        Returns the outputs (batch, steps, output_size) and the final state.
-        """
+        """Process a sequence from a state; None: zeros. Return the outputs and the final state."""
         packed_state = None if state is None else self._pack_state(state)
         if self.stacked:
             hidden, final_state = _run_cells(self.cells[0], inputs, packed_state)
@@ -209,8 +204,7 @@ class Recurrent(nn.Module):
     def step(
         self, inputs: Float[Tensor, "paths width"], state: State
     ) -> tuple[Float[Tensor, "paths output_size"], State]:
-        """Process one time step (batch, width_in) from a state; returns (batch, output_size) and
-        the next state.
+        """Process one time step from a state; return the output and the next state.
 
         Raises `ParameterError` for bidirectional layers.
         """
@@ -383,7 +377,7 @@ class RecurrentDirect(DirectBody):
         )
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         states, _ = self.encoder(inputs.past_features)
         step_inputs = torch.cat(
             [self.drop(lagged_states(states, self.lag, self.horizon)), inputs.future_features],
@@ -403,9 +397,7 @@ class RecurrentDirect(DirectBody):
     def _final_state(
         self, states: Float[Tensor, "batch time output_size"]
     ) -> Float[Tensor, "batch output_size"]:
-        """Return the final state, (batch, steps, width) -> (batch, width); that of the backward
-        direction is the one at the first time step.
-        """
+        """Return the final state; that of the backward direction is the one at the first time step."""
         if not self.encoder.options.bidirectional:
             return states[:, -1]
         half = self.encoder.options.hidden_size
@@ -434,9 +426,7 @@ class SkipMLP(nn.Module):
     def forward(
         self, inputs: Inputs, final_state: Float[Tensor, "batch output_size"]
     ) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features), 0 except for the locations; `final_state` is
-        (batch, width).
-        """
+        """Return the raw output of all steps, 0 except for the locations."""
         features = torch.cat([inputs.y, final_state, inputs.future.flatten(1)], dim=1)
         skip: Tensor = self.mlp(features).view(-1, *self.shape)
         return nn.functional.pad(skip, self.pad)
@@ -463,7 +453,7 @@ def lagged_states(
 ) -> Float[Tensor, "batch horizon dim"]:
     """Return for each step of the horizon the state `lag`, or a multiple of it, time steps before.
 
-    (batch, steps, dim) -> (batch, horizon, dim): the last `lag` states, repeated.
+    These are the last `lag` states, repeated.
 
     Examples
     --------
@@ -518,7 +508,7 @@ class RecurrentAutoregressive(AutoregressiveBody):
         future: Float[Tensor, "paths future_features"],
         step_index: int,
     ) -> tuple[Float[Tensor, "paths out_features"], State]:
-        """Return the raw output of the next step, (batch, out_features), and the next state."""
+        """Return the raw output of the next step and the next state."""
         hidden, state = self.decoder.step(
             torch.cat([previous.unsqueeze(-1), future], dim=-1), state
         )
@@ -527,8 +517,7 @@ class RecurrentAutoregressive(AutoregressiveBody):
     def forward_teacher_forced(
         self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
     ) -> Float[Tensor, "batch steps out_features"]:
-        """Compute all steps given the values (batch, horizon) before them, in one call of the
-        layers.
+        """Compute all steps given the values before them, in one call of the layers.
 
         The result equals that of single steps, except for batch normalisation in training, which
         uses the statistics of each call.

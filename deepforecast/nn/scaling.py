@@ -46,16 +46,16 @@ class Scale:
 
     @property
     def level(self) -> Float[Tensor, "batch 1"]:
-        """Location in units of the scale, loc / scale: (batch, 1) float32."""
+        """Location in units of the scale, loc / scale, in float32."""
         return (self.loc / torch.where(self.scale > 0, self.scale, 1.0)).float().to(self.naive.device)
 
     def unstandardize(self, z: Float[Tensor, "batch *shape"]) -> Float64[Tensor, "batch *shape"]:
-        """Compute loc + scale * z for z (batch, ...), float64."""
+        """Compute loc + scale * z in float64."""
         shape = (-1, *(1,) * (z.ndim - 1))
         return self.loc.view(shape) + self.scale.view(shape) * as_float64(z)
 
     def standardize(self, y: Float[Tensor, "batch *shape"]) -> Float64[Tensor, "batch *shape"]:
-        """Compute (y - loc) / scale for y (batch, ...), float64."""
+        """Compute (y - loc) / scale in float64."""
         shape = (-1, *(1,) * (y.ndim - 1))
         divisor = torch.where(self.scale > 0, self.scale, 1.0)
         return (y - self.loc.view(shape)) / divisor.view(shape)
@@ -85,9 +85,9 @@ def scale_window(
 
     Returns
     -------
-    z : Tensor of shape (batch, input_size)
+    z : Tensor
         Scaled values, 0 where missing.
-    mask : Tensor of shape (batch, input_size)
+    mask : Tensor
         1 where observed, else 0.
     scale : Scale
     """
@@ -114,7 +114,7 @@ def scale_window(
 def series_scale(
     y: Float64[Tensor, "series time"], scaler: str
 ) -> tuple[Float64[Tensor, "series 1"], Float64[Tensor, "series 1"]]:
-    """Return loc and scale (series, 1) of whole series (series, steps) with NaN for missing values."""
+    """Return loc and scale of whole series with NaN for missing values."""
     mask = (y == y).double()
     return SCALER_FUNCTIONS[scaler](
         torch.nan_to_num(y, 0.0), mask, mask.sum(1, keepdim=True).clamp(min=1.0)
@@ -124,9 +124,8 @@ def series_scale(
 def level_ratio(y: Float64[Tensor, "batch time"]) -> float:
     """Return the median over windows of mean |y - last value| / mean |y|.
 
-    The scaler "level" multiplies its scale, mean |y|, by it, so that z has about unit size.
-    `y` (windows, steps) has NaN for missing values; constant windows are left out, and without
-    any other the result is 1.
+    The scaler "level" multiplies its scale, mean |y|, by it, so that z has about unit size. `y` has
+    NaN for missing values; constant windows are left out, and without any other the result is 1.
     """
     mask = (y == y).double()
     values = torch.nan_to_num(y, 0.0)
@@ -140,7 +139,7 @@ def level_ratio(y: Float64[Tensor, "batch time"]) -> float:
 def _naive_error(
     z: Float[Tensor, "batch time"], mask: Float[Tensor, "batch time"], season: int
 ) -> Float[Tensor, "batch 1"]:
-    """Compute the mean |z_t - z_{t-season}| over pairs of observed values, (batch, 1).
+    """Compute the mean |z_t - z_{t-season}| over pairs of observed values.
 
     The lag is 1 if the window is not longer than a season. A window of one step gives 1.
     """
@@ -264,7 +263,7 @@ def _none(
 def last_observed(
     y: Float[Tensor, "batch time"], mask: Float[Tensor, "batch time"]
 ) -> Float[Tensor, "batch 1"]:
-    """Return the last observed value of each window, (batch, 1); 0 if there is none."""
+    """Return the last observed value of each window; 0 if there is none."""
     order = torch.arange(1, y.shape[1] + 1, device=y.device, dtype=y.dtype)
     return y.gather(1, (mask * order).argmax(1, keepdim=True))
 

@@ -34,9 +34,7 @@ CHUNK_SIZE = 1 << 18
 def dot(
     queries: Float[Tensor, "batch queries dim"], keys: Float[Tensor, "batch keys dim"]
 ) -> Float[Tensor, "batch queries keys"]:
-    """Compute q . k (Luong et al. 2015, arXiv:1508.04025): (batch, queries, dim), (batch, keys,
-    dim) -> (batch, queries, keys).
-    """
+    """Compute q . k (Luong et al. 2015, arXiv:1508.04025)."""
     return torch.bmm(queries, keys.transpose(1, 2))
 
 
@@ -63,8 +61,8 @@ def general(
 def location(
     queries: Float[Tensor, "batch queries dim"], weight: Float[Tensor, "keys dim"]
 ) -> Float[Tensor, "batch queries keys"]:
-    """Compute W q with one row of W (keys, dim) per time step (Luong et al. 2015); the score does not
-    depend on the keys.
+    """Compute W q with one row of W per time step (Luong et al. 2015); the score does not depend on
+    the keys.
     """
     return F.linear(queries, weight)
 
@@ -137,7 +135,7 @@ class Score(nn.Module):
     def prepare_keys(
         self, keys: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys dim"]:
-        """Prepare keys (batch, keys, key_dim) for `forward`, once per window."""
+        """Prepare keys for `forward`, once per window."""
         return keys
 
     def forward(
@@ -145,7 +143,7 @@ class Score(nn.Module):
         queries: Float[Tensor, "batch queries query_dim"],
         keys: Float[Tensor, "batch keys key_dim"],
     ) -> Float[Tensor, "batch queries keys"]:
-        """Return scores (batch, queries, keys) of queries (batch, queries, dim) and prepared keys."""
+        """Return the scores of queries and prepared keys."""
         raise NotImplementedError(f"{type(self).__name__} must implement forward(queries, keys)")
 
 
@@ -231,7 +229,7 @@ class Additive(Score):
     def prepare_keys(
         self, keys: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys dim"]:
-        """Compute W_k k, (batch, keys, key_dim) -> (batch, keys, hidden_size)."""
+        """Compute W_k k."""
         return torch.as_tensor(self.key(keys))
 
     def forward(
@@ -283,7 +281,7 @@ class General(Score):
     def prepare_keys(
         self, keys: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys dim"]:
-        """Compute W k, (batch, keys, key_dim) -> (batch, keys, dim)."""
+        """Compute W k."""
         return F.linear(keys, self.weight)
 
     def forward(
@@ -355,7 +353,7 @@ class Gaussian(Score):
     def prepare_keys(
         self, keys: Float[Tensor, "batch keys key_dim"]
     ) -> Float[Tensor, "batch keys dim"]:
-        """Append -|k|^2 / 2 to each key, (batch, keys, dim + 1), so that one product gives the scores."""
+        """Append -|k|^2 / 2 to each key, so that one product gives the scores."""
         return _append_half_square(keys)
 
     def forward(
@@ -370,7 +368,7 @@ class Gaussian(Score):
 def _append_half_square(
     keys: Float[Tensor, "batch keys dim"]
 ) -> Float[Tensor, "batch keys extended_dim"]:
-    """Append -|k|^2 / 2 to each key, (batch, keys, dim) -> (batch, keys, dim + 1)."""
+    """Append -|k|^2 / 2 to each key."""
     return torch.cat([keys, -0.5 * keys.square().sum(-1, keepdim=True)], dim=-1)
 
 
@@ -396,16 +394,12 @@ def additive(
 
     Parameters
     ----------
-    queries : Tensor of shape (batch, queries, dim)
+    queries : Tensor
         Queries after their linear map, W_q q.
-    keys : Tensor of shape (batch, keys, dim)
+    keys : Tensor
         Keys after their linear map, W_k k.
-    direction : Tensor of shape (dim,)
+    direction : Tensor
         The vector v.
-
-    Returns
-    -------
-    Tensor of shape (batch, queries, keys)
 
     Examples
     --------
@@ -469,7 +463,7 @@ def _forward(
     keys: Float[Tensor, "batch keys dim"],
     direction: Float[Tensor, "dim"],
 ) -> Float[Tensor, "batch queries keys"]:
-    """Compute the scores (batch, queries, keys) chunk by chunk, without a graph for gradients."""
+    """Compute the scores chunk by chunk, without a graph for gradients."""
     scores = [
         torch.matmul((queries[chunk].unsqueeze(2) + keys[chunk].unsqueeze(1)).tanh_(), direction)
         for chunk in _chunks(queries, keys)

@@ -63,7 +63,7 @@ class Convolutional(nn.Module):
     def forward(
         self, inputs: Float[Tensor, "batch time width"]
     ) -> Float[Tensor, "batch time hidden_size"]:
-        """Return the output of the last layer, (batch, steps, hidden_size)."""
+        """Return the output of the last layer."""
         hidden = self.input_projection(inputs).transpose(1, 2)
         for layer, convolution in enumerate(self.layers):
             padding = (self.options.kernel_size - 1) * 2**layer
@@ -92,9 +92,7 @@ class RecurrentEncoder(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch time width"]
     ) -> tuple[Float[Tensor, "batch time output_size"], State]:
-        """Encode (batch, steps, width_in) to outputs (batch, steps, output_size) and the decoder's
-        initial state.
-        """
+        """Return the outputs of all time steps and the decoder's initial state."""
         encoded, state = self.layers(features)
         if self.bridges:
             # The states of a layer alternate: forward, backward.
@@ -120,9 +118,7 @@ class ConvolutionalEncoder(nn.Module):
     def forward(
         self, features: Float[Tensor, "batch time width"]
     ) -> tuple[Float[Tensor, "batch time output_size"], State]:
-        """Encode (batch, steps, width_in) to outputs (batch, steps, hidden_size) and the decoder's
-        initial state.
-        """
+        """Return the outputs of all time steps and the decoder's initial state."""
         encoded = cast(Tensor, self.layers(features))
         state = torch.tanh(self.bridge(encoded[:, -1]))
         return encoded, tuple(state.chunk(_n_states(self.decoder), dim=-1))
@@ -247,7 +243,7 @@ class Seq2SeqBody(AutoregressiveBody, AttentionBody):
         future: Float[Tensor, "paths future_features"],
         step_index: int,
     ) -> tuple[Float[Tensor, "paths out_features"], State]:
-        """Return the raw output of the next step, (batch * N, out_features), and the next state."""
+        """Return the raw output of the next step and the next state."""
         readout, _, state = self._step(state, previous, future, step_index)
         return self.out(self.drop(readout)), state
 

@@ -81,7 +81,7 @@ class Patching:
     def unfold(
         self, values: Float[Tensor, "batch time columns"]
     ) -> Float[Tensor, "batch patches patch_columns"]:
-        """Cut (batch, steps, columns) into (batch, patches, columns * length)."""
+        """Cut time steps into patches; a patch has the values of its steps side by side."""
         if self.length == 1:
             return values
         return (
@@ -93,7 +93,7 @@ class Patching:
     def select_ends(
         self, values: Shaped[Tensor, "batch time *shape"]
     ) -> Shaped[Tensor, "batch patches *shape"]:
-        """Select the last time step of each patch, (batch, steps, ...) -> (batch, patches, ...)."""
+        """Select the last time step of each patch."""
         return values[:, self.first_end :: self.stride]
 
 
@@ -220,10 +220,9 @@ class WindowEncoder(PatchEncoder):
         inputs: Inputs,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
     ) -> tuple[list[Float[Tensor, "batch heads keys dim"]], Float[Tensor, "batch 1 1 keys"]]:
-        """Return the keys and values of the decoder layers, and the padding bias (batch, 1, 1, keys).
+        """Return the keys and values of the decoder layers, and the padding bias.
 
-        They are [keys of layer 1, values of layer 1, keys of layer 2, ...], each (batch, heads, keys,
-        dim).
+        They are [keys of layer 1, values of layer 1, keys of layer 2, ...].
         """
         encoded, bias = self.encode(inputs, attention_maps)
         return self.key_value_projection(encoded, self.positions.rotation(is_future=False)), bias
@@ -272,7 +271,7 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         future: Float[Tensor, "paths future_features"],
         step_index: int,
     ) -> tuple[Float[Tensor, "paths out_features"], State]:
-        """Return the raw output of the next step, (batch * N, out_features), and the next state.
+        """Return the raw output of the next step and the next state.
 
         Without gradients the caches are written in place, so that a state can be continued only
         once.
@@ -293,7 +292,7 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
     def forward_teacher_forced(
         self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
     ) -> Float[Tensor, "batch steps out_features"]:
-        """Compute all steps given the values (batch, horizon) before them, in one pass."""
+        """Compute all steps given the values before them, in one pass."""
         return cast(Tensor, self.out(self._decode(inputs, previous)))
 
     def attention_maps(
@@ -377,7 +376,7 @@ class TransformerDirect(DirectBody, AttentionBody):
         self.out = nn.Linear(options.layer.d_model, self.patch_length * sizes.out_features)
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return (batch, horizon, out_features)."""
+        """Return the raw output of all steps."""
         raw = self.out(self._decode(inputs))
         return cast(
             Tensor, raw.reshape(raw.shape[0], self.n_patches * self.patch_length, -1)[:, : self.horizon]

@@ -86,10 +86,9 @@ class Head(nn.Module, names.Head, ABC):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the loss of each step, (batch, horizon).
+        """Compute the loss of each step.
 
-        `raw` is (batch, horizon, out_features), `target` (batch, horizon); the loss is finite where
-        a missing target was set to 0.
+        It must be finite where a missing target was set to 0.
         """
 
     def mean_loss(
@@ -99,7 +98,7 @@ class Head(nn.Module, names.Head, ABC):
         weight: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, ""]:
-        """Compute the weighted mean loss; `weight` (batch, horizon) is 0 where the target is missing.
+        """Compute the weighted mean loss; `weight` is 0 where the target is missing.
 
         It is 0 if all weights are.
         """
@@ -112,13 +111,12 @@ class Head(nn.Module, names.Head, ABC):
         raw: Float[Tensor, "*shape out_features"],
         scale: Float[Tensor, "*#shape"] | None = None,
     ) -> Float64[Tensor, "*shape"]:
-        """Return the mean (or point) in float64, (..., out_features) -> (...)."""
+        """Return the mean (or point) in float64."""
         return self._mean(as_float64(raw))
 
     @abstractmethod
     def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
-        """Return the next input of an autoregressive body, (..., out_features) -> (...), in the
-        dtype of `raw`.
+        """Return the next input of an autoregressive body, in the dtype of `raw`.
 
         It is the median, or the mean if `support` is "nonnegative", where the median is often 0.
         """
@@ -133,17 +131,13 @@ class Head(nn.Module, names.Head, ABC):
 
         Parameters
         ----------
-        raw : Tensor of shape (..., out_features)
-        p : Tensor of shape (Q,) or (..., Q)
+        raw : Tensor
+        p : Tensor
             Probabilities in (0, 1); uniform draws give samples. `p` may have leading axes before
             those of `raw`: (S, batch, horizon, 1) with raw (batch, horizon, out_features) gives (S,
             batch, horizon, 1).
-        scale : Tensor of shape (...), optional
+        scale : Tensor, optional
             Scale of the windows, for count distributions; None: 1.
-
-        Returns
-        -------
-        Tensor of shape (..., Q)
         """
         raw = as_float64(raw)
         p = as_float64(p).to(raw.device)
@@ -167,14 +161,12 @@ class Head(nn.Module, names.Head, ABC):
         uniform: Float[Tensor, "*#shape samples"],
         scale: Float[Tensor, "*_"] | None = None,
     ) -> Float[Tensor, "*shape samples"]:
-        """Draw samples by the inverse CDF: uniform (..., N) -> (..., N); `scale` (...) as in
-        `quantiles`.
-        """
+        """Draw samples by the inverse CDF of uniform draws; `scale` as in `quantiles`."""
         return self.quantiles(raw, uniform, scale)
 
     @abstractmethod
     def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
-        """Compute the mean from float64, (..., out_features) -> (...)."""
+        """Compute the mean in float64."""
 
     def _quantiles(
         self,
@@ -182,8 +174,7 @@ class Head(nn.Module, names.Head, ABC):
         p: Float[Tensor, "*shape levels"],
         scale: Float[Tensor, "*#shape 1"],
     ) -> Float[Tensor, "*shape levels"]:
-        """Compute quantiles (..., N) from raw (..., out_features), p (..., N) and scale (..., 1),
-        all float64.
+        """Compute quantiles, with all arguments in float64.
 
         Without `has_distribution` the point is the quantile of p = 0.5, and there are no others.
         """
@@ -206,7 +197,7 @@ def softplus_floor(raw: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 def make_monotone(
     values: Float[Tensor, "*shape levels"], p: Float[Tensor, "*shape levels"]
 ) -> Float[Tensor, "*shape levels"]:
-    """Remove rounding errors from values (..., N) that should be nondecreasing in p (..., N)."""
+    """Remove rounding errors from values that should be nondecreasing in p."""
     if values.shape[-1] < 2:
         return values
     order = p.argsort(-1)

@@ -71,7 +71,7 @@ class BinnedHead(Head):
         return {"n": self.n, "low": self.low, "high": self.high, "spacing": self.spacing}
 
     def values(self) -> Float[Tensor, "bins"]:
-        """Return the bin centers, (n,)."""
+        """Return the bin centers."""
         return (self.edges[1:] + self.edges[:-1]) / 2
 
     def encode(self, z: Float[Tensor, "*shape"]) -> Int[Tensor, "*shape"]:
@@ -79,7 +79,7 @@ class BinnedHead(Head):
         return torch.bucketize(z, self.edges[1:-1].to(z.dtype), right=True)
 
     def log_probabilities(self, raw: Float[Tensor, "*shape bins"]) -> Float[Tensor, "*shape bins"]:
-        """Return the log-probability of each bin, (..., n)."""
+        """Return the log-probability of each bin."""
         return raw.log_softmax(-1)
 
     def loss(
@@ -88,14 +88,14 @@ class BinnedHead(Head):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the cross-entropy -log P(bin of the target) of each step, (batch, horizon)."""
+        """Compute the cross-entropy -log P(bin of the target) of each step."""
         codes = self.encode(target)
         return F.cross_entropy(
             raw.flatten(0, 1), codes.flatten(), reduction="none"
         ).view_as(target)
 
     def median(self, raw: Float[Tensor, "*shape bins"]) -> Float[Tensor, "*shape"]:
-        """Return the median, interpolated within its bin, (..., n) -> (...)."""
+        """Return the median, interpolated within its bin."""
         return self.quantiles(raw, raw.new_full((1,), 0.5)).squeeze(-1).to(raw)
 
     def sample(

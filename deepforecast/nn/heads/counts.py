@@ -45,7 +45,7 @@ class CountHead(Head):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-likelihood of y, (batch, horizon), with negative targets as 0."""
+        """Compute the negative log-likelihood of y, with negative targets as 0."""
         scale = as_float64(scaling.scale)
         parameters = as_float64(raw)
         y = as_float64(target).clamp_min(0) * scale

@@ -36,7 +36,7 @@ class SymmetricHead(Head):
         return slice(0, 1)
 
     def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
-        """Return the location, (..., out_features) -> (...)."""
+        """Return the location."""
         return raw[..., 0]
 
     def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
@@ -50,7 +50,7 @@ class LocationScaleHead(Head):
     def standard_quantile(
         self, p: Float[Tensor, "*shape levels"]
     ) -> Float[Tensor, "*shape levels"]:
-        """Return quantiles of the standard distribution, (..., N) -> (..., N)."""
+        """Return quantiles of the standard distribution."""
 
     @abstractmethod
     def from_standard_quantile(
@@ -58,9 +58,7 @@ class LocationScaleHead(Head):
         raw: Float[Tensor, "*shape out_features"],
         standard_quantiles: Float[Tensor, "*shape levels"],
     ) -> Float[Tensor, "*shape levels"]:
-        """Transform standard quantiles (..., N) by the parameters raw (..., out_features), to (...,
-        N).
-        """
+        """Transform standard quantiles by the parameters `raw`."""
 
     def _quantiles(
         self,
@@ -87,7 +85,7 @@ class NormalHead(SymmetricHead, LocationScaleHead):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-density of each step, (batch, horizon)."""
+        """Compute the negative log-density of each step."""
         loc, deviation = raw[..., 0], softplus_floor(raw[..., 1])
         return 0.5 * ((target - loc) / deviation).square() + deviation.log() + HALF_LOG_TWO_PI
 
@@ -123,7 +121,7 @@ class LaplaceHead(SymmetricHead, LocationScaleHead):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-density of each step, (batch, horizon)."""
+        """Compute the negative log-density of each step."""
         loc, scale = raw[..., 0], softplus_floor(raw[..., 1])
         return (target - loc).abs() / scale + scale.log() + math.log(2)
 
@@ -162,7 +160,7 @@ class StudentTHead(SymmetricHead):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-density of each step, (batch, horizon)."""
+        """Compute the negative log-density of each step."""
         loc = raw[..., 0]
         scale = softplus_floor(raw[..., 1])
         degrees_of_freedom = 2 + softplus_floor(raw[..., 2])
@@ -203,14 +201,14 @@ class LogNormalHead(LocationScaleHead):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-density of each step, (batch, horizon)."""
+        """Compute the negative log-density of each step."""
         logarithm = target.clamp_min(MIN_VALUE).log()
         deviation = softplus_floor(raw[..., 1])
         log_kernel = 0.5 * ((logarithm - raw[..., 0]) / deviation).square()
         return log_kernel + deviation.log() + logarithm + HALF_LOG_TWO_PI
 
     def median(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
-        """Return exp(mu), (..., 2) -> (...)."""
+        """Return exp(mu)."""
         return raw[..., 0].exp()
 
     def _mean(self, raw: Float[Tensor, "*shape out_features"]) -> Float[Tensor, "*shape"]:
@@ -297,7 +295,7 @@ class MixtureHead(Head):
         Float[Tensor, "*shape components"],
         Float[Tensor, "*shape components"],
     ]:
-        """Return log-weights, means and deviations, (..., n) each."""
+        """Return log-weights, means and deviations."""
         log_weights, means, deviations = raw.chunk(3, dim=-1)
         return log_weights.log_softmax(-1), means + self.initial_means.to(means.device), softplus_floor(deviations)
 
@@ -307,7 +305,7 @@ class MixtureHead(Head):
         target: Float[Tensor, "batch horizon"],
         scaling: Scale,
     ) -> Float[Tensor, "batch horizon"]:
-        """Compute the negative log-density of each step, (batch, horizon)."""
+        """Compute the negative log-density of each step."""
         log_weights, means, deviations = self.components(raw)
         squared_errors = 0.5 * ((target.unsqueeze(-1) - means) / deviations).square()
         return HALF_LOG_TWO_PI - (log_weights - squared_errors - deviations.log()).logsumexp(-1)
@@ -345,9 +343,7 @@ def mixture_cdf(
     means: Float[Tensor, "*#shape components"],
     deviations: Float[Tensor, "*#shape components"],
 ) -> Float[Tensor, "*shape"]:
-    """Compute the distribution function at `value` (...) from weights, means and deviations (...,
-    n).
-    """
+    """Compute the distribution function at `value` from weights, means and deviations."""
     component_cdf: Tensor = ndtr((value.unsqueeze(-1) - means) / deviations)
     return (weights * component_cdf).sum(-1)
 
@@ -355,7 +351,7 @@ def mixture_cdf(
 def student_t_quantile(
     p: Float[Tensor, "*#shape"], degrees_of_freedom: Float[Tensor, "*#shape"]
 ) -> Float[Tensor, "*shape"]:
-    """Compute quantiles of Student's t distribution, (..., N) after broadcasting.
+    """Compute quantiles of Student's t distribution.
 
     Those of the upper tail are minus those of the lower tail, where p has the finest resolution.
     """
@@ -377,9 +373,7 @@ def bisect(
     high: Float[Tensor, "*#shape"],
     halvings: int = MAX_BISECTIONS,
 ) -> Float[Tensor, "*shape"]:
-    """Solve cdf(x) = p for a nondecreasing function between `low` and `high`, all (..., N), by
-    bisection.
-    """
+    """Solve cdf(x) = p for a nondecreasing function between `low` and `high` by bisection."""
     width = high - low
     for _ in range(halvings):
         width = width / 2

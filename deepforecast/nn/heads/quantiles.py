@@ -77,7 +77,7 @@ class QuantileHead(Head):
     def values(
         self, raw: Float[Tensor, "*shape out_features"]
     ) -> Float[Tensor, "*shape out_features"]:
-        """Return the quantiles (..., out_features), nondecreasing."""
+        """Return the quantiles, nondecreasing."""
         deviations = F.softplus(raw) @ self.step_matrix.to(raw)
         return deviations + raw[..., self.location_slice]
 
@@ -200,7 +200,7 @@ class ImplicitQuantileHead(Head):
     def values(
         self, raw: Float[Tensor, "*#shape out_features"], p: Float[Tensor, "*#shape levels"]
     ) -> Float[Tensor, "*shape levels"]:
-        """Return the quantiles (..., N) at p (..., N) or (N,) without sorting: they may cross."""
+        """Return the quantiles at `p` without sorting: they may cross."""
         frequency = torch.arange(self.cosines, dtype=raw.dtype, device=raw.device)
         embedded = F.linear(
             torch.cos(math.pi * p.unsqueeze(-1) * frequency), *_weights_as(self.embed, raw)
@@ -227,8 +227,8 @@ class ImplicitQuantileHead(Head):
     def _sorted_values(
         self, raw: Float[Tensor, "*shape out_features"]
     ) -> Float[Tensor, "*shape knots"]:
-        """Return sorted quantiles (..., N_KNOTS) on a fixed grid, so that a quantile does not
-        depend on which others are requested.
+        """Return sorted quantiles on a fixed grid, so that a quantile does not depend on which
+        others are requested.
         """
         return self.values(raw, _knots(raw)).sort(-1).values
 
@@ -255,9 +255,9 @@ def pinball(
 
     Parameters
     ----------
-    values : Tensor of shape (..., Q)
-    target : Tensor of shape (...)
-    tilt : Tensor of shape (Q,) or (..., Q)
+    values : Tensor
+    target : Tensor
+    tilt : Tensor
         2 p - 1.
     """
     errors = target.unsqueeze(-1) - values
@@ -273,15 +273,11 @@ def interpolate_quantiles(
 
     Parameters
     ----------
-    values : Tensor of shape (..., K)
+    values : Tensor
         Nondecreasing in the last axis.
-    knots : Tensor of shape (K,)
+    knots : Tensor
         Increasing probabilities.
-    p : Tensor of shape (..., N)
-
-    Returns
-    -------
-    Tensor of shape (..., N)
+    p : Tensor
     """
     if len(knots) == 1:
         return values.expand_as(p)
