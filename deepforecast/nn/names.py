@@ -1,7 +1,8 @@
 """Names of heads, losses, scalers and scores, and what must be known of them without torch.
 
-The tables have one row per name: adding a head takes its file and its row, a loss its function and its row. The `Literal` types, the choices of
-the parameters of networks, follow from the tables, but for type checkers; the torch code reads the same tables.
+The tables have one row per name: a head is its file and its row, a loss its function and its row. The
+`Literal` types, the choices of the parameters of networks, follow from the tables, but for type checkers;
+the torch code reads the same tables.
 """
 
 from __future__ import annotations
