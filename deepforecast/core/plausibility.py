@@ -117,7 +117,7 @@ def range_ratios(
         extent = np.where(extent > 0.0, extent, np.maximum(ROUNDING * np.abs(highest), MIN_RANGE))
         steps = point.reshape(shape)
         distance = np.maximum(steps - highest, lowest - steps) / extent
-        width = np.zeros_like(distance)
+        width = np.zeros((len(steps), 1))  # (series, 1 or steps)
         for index, level in enumerate(levels):
             lower, upper = bounds[2 * index : 2 * index + 2]
             interval_width = (upper - lower).reshape(shape) / extent
@@ -125,7 +125,10 @@ def range_ratios(
         for probability, values in zip(quantiles, bounds[2 * len(levels) :], strict=True):
             quantile_width = 2.0 * np.abs(values - point).reshape(shape) / extent
             width = np.maximum(width, quantile_width * (MAX_WIDTH_RATIO / _max_width(probability)))
-    return np.asarray(np.stack([width, distance], axis=1).max(axis=2, initial=0.0))
+    ratios = np.empty((len(steps), 2))
+    width.max(axis=1, initial=0.0, out=ratios[:, 0])
+    distance.max(axis=1, initial=0.0, out=ratios[:, 1])
+    return ratios
 
 
 def warn_of_far_forecasts(name: str, series: Series, ratios: Floats) -> None:

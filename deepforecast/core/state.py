@@ -226,7 +226,9 @@ def value_range(panel: Panel, known_range: Floats | None = None, numbers: Ints |
     each series in it, -1 for a new one.
     """
     first_rows = panel.indptr[:-1]
-    extremes = np.stack([np.fmin.reduceat(panel.y, first_rows), np.fmax.reduceat(panel.y, first_rows)], axis=1)
+    extremes = np.empty((len(first_rows), 2))
+    np.fmin.reduceat(panel.y, first_rows, out=extremes[:, 0])
+    np.fmax.reduceat(panel.y, first_rows, out=extremes[:, 1])
     if known_range is not None and numbers is not None and len(known_range):
         known_rows = np.where(numbers[:, None] >= 0, known_range[numbers], np.nan)
         extremes[:, 0] = np.fmin(extremes[:, 0], known_rows[:, 0])

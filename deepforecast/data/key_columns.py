@@ -206,6 +206,8 @@ class Runs(NamedTuple):
 
     def layout(self, timestamps: Ints) -> tuple[Ints | None, Ints]:
         """The permutation that sorts rows by id and time (None if sorted), and series bounds."""
+        if len(self.starts) == 1 and (timestamps[1:] >= timestamps[:-1]).all():  # one sorted series
+            return None, np.array([0, len(timestamps)], dtype=np.int64)
         lengths: Any = np.diff(np.append(self.starts, self.starts.dtype.type(len(timestamps))))
         indptr = np.append(0, np.cumsum(np.bincount(self.rank, weights=lengths, minlength=self.count))).astype(np.int64)
         ascending = timestamps[1:] >= timestamps[:-1]
@@ -228,6 +230,8 @@ def find_runs(column: Any, name: str) -> Runs:
         values, labels = _comparable_ids(to_narwhals_series(column), name)
     in_arrow = not isinstance(values, np.ndarray)  # text is compared by arrow, without a copy
     values = values.cast("large_string") if in_arrow and str(values.type) == "string_view" else values
+    if in_arrow and len(values) and values[1:].equals(values[:-1]):
+        return Runs(SINGLE_RUN, SINGLE_RUN, 1)
     differs = np.asarray(pc.not_equal(values[1:], values[:-1])) if in_arrow else values[1:] != values[:-1]
     starts: Any = np.flatnonzero(np.append(True, differs))
     # there may be as many runs as rows

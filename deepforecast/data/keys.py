@@ -141,11 +141,7 @@ def read_keys(table: Table, names: Columns, what: str = "frame", report: Report 
     first_rows = indptr[:-1]
     if order is not None:
         timestamps, first_rows = timestamps[order], order[first_rows]
-    ids = id_column
-    if id_column is not None:
-        has_views = str(getattr(id_column, "dtype", None) or getattr(id_column, "type", "")).startswith("string_view")
-        needs_cast = has_views or not hasattr(id_column, "take")
-        ids = frames.take_native_rows(id_column, first_rows) if needs_cast else id_column.take(first_rows)
+    ids = None if id_column is None else frames.take_native_rows(id_column, first_rows)
     keys = Keys(names, table.library, ids, order, indptr, timestamps, time_type, what)
     if report is None or not (timestamps[1:] == timestamps[:-1]).any():
         return keys

@@ -224,7 +224,9 @@ class HorizonForecaster:
         self.autoregressive = isinstance(self.network.body, AutoregressiveBody)
         self.blocks = -(-steps // self.horizon)
         self.recent_values: Floats = np.asarray(learned.by_series["recent_values"])
-        self.windows = torch.from_numpy(np.require(self.recent_values, requirements=["C", "W"]))
+        flags = self.recent_values.flags
+        shareable = flags.c_contiguous and flags.writeable  # as torch requires
+        self.windows = torch.from_numpy(self.recent_values if shareable else self.recent_values.copy("C"))
         if np.isnan(self.recent_values[:, -1]).any() and self.network.body.needs_history:
             refuse_unobserved(name, learned)
         self.correlation_factor: Floats | None = learned.shared.get("correlation_factor")
