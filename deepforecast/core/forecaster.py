@@ -267,7 +267,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             check_columns(fitted_columns, state, self, levels, probabilities)
         if len(model_columns) > 1 and state.calibration is None and len(state.series):
             self._warn_about_intervals(state)
-        if np.ptp(series.last) > steps * series.calendar.step:
+        if len(series.last) > 1 and np.ptp(series.last) > steps * series.calendar.step:
             series.warn_of_past_forecasts(self.name, steps)
         return frames.build(series.library, columns | model_columns)
 

@@ -114,7 +114,8 @@ def range_ratios(
     shape = (len(highest), -1)
     with np.errstate(over="ignore", invalid="ignore"):
         extent = highest - lowest
-        extent = np.where(extent > 0.0, extent, np.maximum(ROUNDING * np.abs(highest), MIN_RANGE))
+        if not (extent > 0.0).all():
+            extent = np.where(extent > 0.0, extent, np.maximum(ROUNDING * np.abs(highest), MIN_RANGE))
         steps = point.reshape(shape)
         distance = np.maximum(steps - highest, lowest - steps) / extent
         width = np.zeros((len(steps), 1))  # (series, 1 or steps)

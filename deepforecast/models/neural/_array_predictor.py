@@ -193,7 +193,8 @@ class Predictor:
                 hint="Pass the timestamp of the last value of y, or fit with calendar=None.",
                 parameter="last_time",
             )
-        return replace(series, last=np.broadcast_to(calendar_positions(series, last_time), (n_series,)))
+        positions = calendar_positions(series, last_time)
+        return replace(series, last=positions if len(positions) == n_series else np.broadcast_to(positions, (n_series,)))
 
 
 def calendar_positions(series: Series, last_time: Any) -> Any:

@@ -40,12 +40,12 @@ DEFAULT_DECODING = DecodingOptions()
 
 def pad_batch(values: Any) -> Any:
     """Append copies of the first entry of a tensor or index array, up to a multiple of BATCH_MULTIPLE."""
-    n_missing = -len(values) % BATCH_MULTIPLE
+    n_missing = -values.shape[0] % BATCH_MULTIPLE
     if not n_missing:
         return values
     if isinstance(values, np.ndarray):
         return np.concatenate([values, np.repeat(values[:1], n_missing, axis=0)])
-    if len(values) == 1:  # the fastest for single series
+    if values.shape[0] == 1:  # the fastest for single series
         return values.expand(BATCH_MULTIPLE, *values.shape[1:]).contiguous()
     import torch
 
@@ -111,7 +111,7 @@ class HeadForecast(Forecast):
         if list(probabilities) == [0.5] and isinstance(self.head, QuantileHead):
             return self._unstandardize(self.raw[..., self.head.median_index])[..., None]
         with torch_defaults(), torch.inference_mode():
-            levels = torch.tensor(list(probabilities), dtype=torch.float64)
+            levels = torch.from_numpy(np.array(probabilities, dtype=np.float64))
             raw, padded_scale = self._padded()
             standardized = self.head.quantiles(raw, levels, padded_scale)[: len(self.raw)]
         return self._unstandardize(standardized)
@@ -196,6 +196,8 @@ class QuantileFactors:
             upper = np.interp(requested, self.probabilities[~is_below], factors[~is_below])
             return np.where(requested < 0.5, lower, upper)
 
+        if self.factors.ndim == 1:
+            return interpolate(self.factors)
         return np.apply_along_axis(interpolate, -1, self.factors)
 
 
@@ -240,7 +242,8 @@ class CalibratedForecast(Forecast):
             forecast = replace(forecast, bounds=(-inf, inf))  # the bounds apply to the calibrated quantiles alone
         values = forecast.quantiles([*probabilities, 0.5])
         factors = self.calibration.at(probabilities)[..., None, :]  # (series or none, 1, probabilities)
-        return np.clip(move(values[..., -1:], values[..., :-1], factors, self.head), *self.bounds)
+        moved = move(values[..., -1:], values[..., :-1], factors, self.head)
+        return moved if self.bounds == (-inf, inf) else np.clip(moved, *self.bounds)
 
     def move_paths(self, paths: Floats) -> Floats:
         """Sample paths (series, samples, steps), each value moved by the factor at its own probability.

@@ -136,8 +136,8 @@ def _recent_values(learned: LearnedState, panel: Panel) -> tuple[Ints, Ints]:
     """Number of recent rows to forecast of each series, and of the horizons observed in them, both (series,)."""
     columns = window_columns(learned)
     n_new = (panel.series.last - learned.shared["calibration"]["end"]) // panel.calendar.step
-    n_rows = np.clip(n_new, 0, RECENT_HORIZONS * columns.horizon)
-    n_rows = np.minimum(n_rows, np.maximum(panel.lengths - columns.input_size, 0))
+    limit = np.minimum(panel.lengths - columns.input_size, RECENT_HORIZONS * columns.horizon)
+    n_rows = np.maximum(np.minimum(n_new, limit), 0)
     return n_rows, observed_in_tail(panel, n_rows) // columns.horizon
 
 

@@ -142,7 +142,9 @@ class Head(nn.Module, names.Head, ABC):
         raw = as_float64(raw)
         p = as_float64(p).to(raw.device)
         n_extra = max(p.ndim - raw.ndim, 0)  # leading axes of p before those of raw
-        batch_shape = torch.broadcast_shapes(raw.shape[:-1], p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
+        batch_shape = raw.shape[:-1]
+        if p.ndim > 1:  # for one series `broadcast_shapes` takes longer than the expansion
+            batch_shape = torch.broadcast_shapes(batch_shape, p.shape[n_extra:-1])  # type: ignore[no-untyped-call]
         p = p.expand(*p.shape[:n_extra], *batch_shape, p.shape[-1])
         last_axes = tuple(range(-1 - n_extra, -1))
         # To (batch_shape, extra, Q); `_quantiles` gets p (batch_shape, N) with N = extra * Q.
