@@ -1,10 +1,15 @@
 """Run time of forecasts of a trained network compared with its bare forward pass, and memory of a fit.
 
     python benchmarks/bench_neural_predict.py [--rounds 5] [--quick]
+    python benchmarks/bench_neural_predict.py --latency [--rounds 20] [--earlier FOLDER]
 
 An LSTM with 64 units, input 96, horizon 24, point forecasts. Measured are 10,000 series at once; one series, from frame
 to frame, after a first call, with a profile by functions of deepforecast; and the peak memory of a fit of 10,000 series
 of 2,000 values. The 10 % quantile of the CPU time is less affected by other processes than the mean.
+
+`--latency` measures one warm forecast of an LSTM at its defaults in all forms, its network alone, other models and many
+series, on one thread: CPU ms, medians of interleaved rounds. With `--earlier`, the folder of another version of the package,
+its process takes turns with that of this version, so that both are measured under the same load.
 """
 
 from __future__ import annotations
@@ -15,10 +20,12 @@ import json
 import os
 import pstats
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,10 +40,15 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="one round with a tenth of the series")
     parser.add_argument("--asleep", action="store_true", help="passive OpenMP waiting, for machines under load")
     parser.add_argument("--no-peer", action="store_true")
+    parser.add_argument("--latency", action="store_true", help="one warm forecast only")
+    parser.add_argument("--earlier", help="folder with another version of the package, for --latency")
     parser.add_argument("--child", nargs=2)
     args = parser.parse_args()
     if args.child:
         print(json.dumps(globals()[args.child[0]](**json.loads(args.child[1]))))
+        return 0
+    if args.latency:
+        write("neural_latency", latency_report(args.earlier, 2 if args.quick else args.rounds), args.quick)
         return 0
     if args.quick:
         args.rounds, args.asleep = 1, True
@@ -165,6 +177,111 @@ def memory(series: int, length: int, repeats: int) -> Measurement:
     before = current_memory()
     model = fit_model(frame, 20)
     return {"before": before, "peak": peak_memory(), "predict": timed(model.predict, 2)["wall"]}
+
+
+# -- latency of one forecast ---------------------------------------------------------------------------------------------------
+
+LATENCY_ROWS = {
+    "frame": "predict(frame=...)",
+    "frame_level": "predict(frame=..., level=[80])",
+    "fitted": "predict()",
+    "fitted_level": "predict(level=[80])",
+    "predictor": "predictor()",
+    "network": "network alone, scaling included",
+    "bare": "bare torch: its LSTM and linear layers",
+    "frame_1000": "predict(frame=...), 1,000 series",
+    "frame_10000": "predict(frame=...), 10,000 series",
+    "seasonal_naive": "SeasonalNaive, predict(frame=...)",
+    "auto_ets": "AutoETS, predict(frame=...)",
+    "light_gbm": "LightGBM, predict(frame=...)",
+}
+SLOW_ROWS = {"frame_1000": 3, "frame_10000": 1}  # number of calls per round, 25 of the others
+
+
+def latency_calls() -> dict[str, Callable[[], Any]]:
+    """The calls to measure, by the keys of `LATENCY_ROWS`."""
+    import torch
+
+    import deepforecast
+    from deepforecast.models.neural._horizon_forecaster import make_forecaster
+
+    torch.set_num_threads(1)
+    history, panel = walks(1, 200), walks(10_000, 200)
+    model = deepforecast.LSTM(horizon=HORIZON, input_size=INPUT, hidden_size=64, max_steps=2).fit(history)
+    predictor, values, last_time = model.predictor(), history["y"].to_numpy(), history["ds"].iloc[-1]
+    forecaster = make_forecaster(model, model.state_.learned_with_series, HORIZON, {})
+    with torch.inference_mode():
+        batch = forecaster._make_batch(forecaster.windows, np.arange(1), 0)
+        inputs = model.network_.inputs(batch)[0]
+    others = {
+        "seasonal_naive": deepforecast.SeasonalNaive(horizon=HORIZON),
+        "auto_ets": deepforecast.AutoETS(horizon=HORIZON),
+        "light_gbm": deepforecast.LightGBM(horizon=HORIZON),
+    }
+    others = {name: other.fit(history) for name, other in others.items()}
+    thousand = panel[panel["unique_id"] < 1000]
+    return {
+        "frame": lambda: model.predict(frame=history),
+        "frame_level": lambda: model.predict(frame=history, level=[80]),
+        "fitted": model.predict,
+        "fitted_level": lambda: model.predict(level=[80]),
+        "predictor": lambda: predictor(values, last_time=last_time),
+        "network": torch.inference_mode()(lambda: model.network_(batch)),
+        "bare": torch.inference_mode()(lambda: model.network_.body.features(inputs)),
+        "frame_1000": lambda: model.predict(frame=thousand),
+        "frame_10000": lambda: model.predict(frame=panel),
+        **{name: partial(other.predict, frame=history) for name, other in others.items()},
+    }
+
+
+def latency() -> Measurement:
+    """Time the calls once for each line of the standard input, and answer with their CPU times in ms as a line of JSON."""
+    calls = latency_calls()
+    for call in calls.values():
+        call(), call()
+    for _ in sys.stdin:
+        times: dict[str, list[float]] = {}
+        for name, call in calls.items():
+            call()  # the caches of the processor have those of the call before
+            for _ in range(SLOW_ROWS.get(name, 25)):
+                start = time.process_time_ns()
+                call()
+                times.setdefault(name, []).append((time.process_time_ns() - start) / 1e6)
+        print(json.dumps(times), flush=True)
+    return {}
+
+
+def latency_report(earlier: str | None, rounds: int) -> list[str]:
+    """A table of the calls, with a column of an earlier version of the package."""
+    versions = {"CPU ms": os.environ.get("PYTHONPATH", "")} | ({"earlier": earlier} if earlier else {})
+    processes, times = {}, {label: dict[str, list[float]]() for label in versions}
+    for label, folder in versions.items():
+        env = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        command = [sys.executable, "-W", "ignore", __file__, "--child", "latency", "{}"]
+        processes[label] = subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for _ in range(rounds):
+        for label, process in processes.items():
+            print("go", file=process.stdin, flush=True)  # the next process waits for the answer of this one
+            for name, values in json.loads(process.stdout.readline()).items():
+                times[label].setdefault(name, []).extend(values)
+    for process in processes.values():
+        process.communicate()
+    header = " | ".join(f"{label} | 10 % quantile" for label in versions)
+    lines = [
+        "# Latency of one warm forecast",
+        "",
+        f"LSTM(horizon={HORIZON}, input_size={INPUT}, hidden_size=64) at its defaults, one series of 200 values; one thread; CPU ms,",
+        f"medians and 10 % quantiles of {rounds} interleaved rounds. The network runs on 4 windows, to which batches are padded.",
+        "",
+        f"| | {header} |" + (" ratio |" if earlier else ""),
+        "|---" * (2 * len(versions) + 1 + bool(earlier)) + "|",
+    ]
+    for name, title in LATENCY_ROWS.items():
+        quantiles = [np.quantile(times[label][name], [0.5, 0.1]) for label in versions]
+        cells = [f"{value:.2f}" for pair in quantiles for value in pair]
+        cells += [f"{quantiles[0][1] / quantiles[1][1]:.2f}"] if earlier else []
+        lines.append(f"| {title} | {' | '.join(cells)} |")
+    return lines + (["", "The ratio is that of the 10 % quantiles, which other processes disturb least."] if earlier else [])
 
 
 # -- the report ----------------------------------------------------------------------------------------------------------------

@@ -22,8 +22,10 @@ from deepforecast.data.frames import (
     read_categories,
     read_numbers,
     read_table,
+    take_native_rows,
     take_native_values,
     take_rows,
+    to_list,
     to_narwhals,
 )
 from deepforecast.errors import DataError
@@ -345,6 +347,49 @@ def test_a_built_frame_does_not_share_memory() -> None:
     frame = build("pandas", {"x": values})
     frame.loc[0, "x"] = 5.0
     assert values.tolist() == [0, 0, 0]
+
+
+TIMES = pd.date_range("2024-01-01", periods=3, freq="h")
+FLOATS = np.arange(3.0)
+ARRAYS = {
+    "text_and_floats": {"id": pd.Series(["a"] * 3).array, "ds": TIMES.values, "y": FLOATS, "z": FLOATS[::-1]},
+    "integers": {"id": pd.Series([1, 2, 3]).array, "ds": np.arange(3), "y": FLOATS.astype(np.float32)},
+    "extension": {"id": pd.array([1, 2, None], dtype="Int64"), "ds": TIMES.tz_localize("Europe/Berlin").array, "y": FLOATS},
+    "categories": {"id": pd.Categorical(["a", "b", "a"]), "y": FLOATS},
+    "objects": {"id": np.array(["a", "b", "c"], dtype=object), "y": FLOATS},
+    "booleans": {"flag": FLOATS > 1, "y": FLOATS},
+    "no_rows": {"ds": TIMES.values[:0], "y": FLOATS[:0]},
+    "no_columns": {},
+    "numbered": {0: FLOATS, "y": FLOATS},
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_pandas_frame_is_that_of_its_constructor(name: str) -> None:
+    frame, expected = build("pandas", ARRAYS[name]), pd.DataFrame(ARRAYS[name])
+    pd.testing.assert_frame_equal(frame, expected, check_index_type="exact", check_column_type="exact")
+    pd.testing.assert_frame_equal(frame.assign(new=1), expected.assign(new=1))
+    for position, values in enumerate(ARRAYS[name].values()):
+        assert not np.shares_memory(frame.iloc[:, position].to_numpy(), np.asarray(values)), position
+
+
+def test_pandas_columns_of_unequal_lengths_are_refused() -> None:
+    with pytest.raises(ValueError, match="length"):
+        build("pandas", {"id": pd.Series(["a", "b"]).array, "ds": np.arange(3)})
+
+
+@pytest.mark.parametrize("dtype", ["str", "object", "string", "string[python]", "category", "Int64", "int64"])
+def test_rows_of_a_pandas_column_keep_dtype_and_name(dtype: str) -> None:
+    column = pd.Series([2, 3, 2], name="shop", index=[7, 8, 9]).astype(str if dtype not in ("Int64", "int64") else dtype).astype(dtype)
+    rows = take_native_rows(column, np.array([1, 0]))
+    pd.testing.assert_series_equal(rows.reset_index(drop=True), column.iloc[[1, 0]].reset_index(drop=True))
+    assert to_list(column) == list(column)
+
+
+def test_missing_text_stays_missing_in_lists() -> None:
+    for dtype in ("string", "str"):
+        column = pd.Series(["a", None], dtype=dtype)
+        assert to_list(column)[1] is column.tolist()[1]
 
 
 def test_a_frame_is_built_of_columns_whatever_their_index() -> None:

@@ -184,3 +184,14 @@ def test_one_series_needs_no_ids() -> None:
     order, indptr = Runs(np.zeros(1, np.int64), np.zeros(1, np.int64), 1).layout(np.array([3, 1, 2]))
     assert order is not None
     assert (order.tolist(), indptr.tolist()) == ([1, 2, 0], [0, 3])
+
+
+@pytest.mark.parametrize("kind", ["str", "object", "string[python]", "category", "polars", "pyarrow", "int64"])
+def test_one_id_is_one_run(kind: str) -> None:
+    ids = ["a"] * 4
+    columns: dict[str, Any] = {"polars": pl.Series(ids), "pyarrow": pa.chunked_array([ids[:3], ids[3:]]), "int64": pd.Series([7] * 4)}
+    runs = find_runs(columns[kind] if kind in columns else pd.Series(ids, dtype=kind), "unique_id")
+    assert (runs.starts.tolist(), runs.rank.tolist(), runs.count) == ([0], [0], 1)
+    order, indptr = runs.layout(np.array([1, 2, 2, 3]))
+    assert order is None
+    assert indptr.tolist() == [0, 4]

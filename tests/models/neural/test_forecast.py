@@ -7,6 +7,7 @@ import pytest
 
 from deepforecast import LSTM, MLP, NBEATS
 from deepforecast.errors import CapabilityError, ParameterError
+from deepforecast.models.neural._forecast import QuantileFactors
 from tests.models.neural.test_predict import fitted, panel
 
 
@@ -53,3 +54,11 @@ def test_a_point_has_no_level() -> None:
 def test_the_median_is_the_quantile_of_one_half() -> None:
     found = fitted("MLP").predict(quantiles=[0.1, 0.5, 0.9])
     assert (found["MLP"] == found["MLP-q-0.5"]).all()
+
+
+def test_factors_of_each_series_are_those_of_one() -> None:
+    probabilities, factors = np.array([0.1, 0.4, 0.9]), np.array([2.0, 1.5, 0.5])
+    shared = QuantileFactors(probabilities, factors).at([0.05, 0.25, 0.45, 0.5, 0.95])
+    assert shared.tolist() == [2.0, 1.75, 1.5, 0.5, 0.5]
+    by_series = QuantileFactors(probabilities, np.stack([factors, 2 * factors])).at([0.05, 0.25, 0.45, 0.5, 0.95])
+    assert by_series.tolist() == [shared.tolist(), (2 * shared).tolist()]
