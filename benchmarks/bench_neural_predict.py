@@ -213,7 +213,7 @@ def latency_calls() -> dict[str, Callable[[], Any]]:
     with torch.inference_mode():
         batch = forecaster._make_batch(forecaster.windows, np.arange(1), 0)
         inputs = model.network_.inputs(batch)[0]
-    others = {
+    others: dict[str, Any] = {
         "seasonal_naive": deepforecast.SeasonalNaive(horizon=HORIZON),
         "auto_ets": deepforecast.AutoETS(horizon=HORIZON),
         "light_gbm": deepforecast.LightGBM(horizon=HORIZON),
@@ -254,7 +254,8 @@ def latency() -> Measurement:
 def latency_report(earlier: str | None, rounds: int) -> list[str]:
     """A table of the calls, with a column of an earlier version of the package."""
     versions = {"CPU ms": os.environ.get("PYTHONPATH", "")} | ({"earlier": earlier} if earlier else {})
-    processes, times = {}, {label: dict[str, list[float]]() for label in versions}
+    processes: dict[str, Any] = {}
+    times = {label: dict[str, list[float]]() for label in versions}
     for label, folder in versions.items():
         env = os.environ | {"PYTHONPATH": folder, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
         command = [sys.executable, "-W", "ignore", __file__, "--child", "latency", "{}"]
