@@ -1,4 +1,4 @@
-"""Prediction intervals of networks with and without tail calibration, on public data.
+"""Prediction intervals of networks with and without tail calibration, on public data and short generated panels.
 
     python benchmarks/bench_network_intervals.py [--sets "M1 monthly" ...] [model ...]
 
@@ -8,6 +8,9 @@ forecasts the test part; EPF in 146 forecasts of a day, three days apart, by `pr
 (both divided by the error of the seasonal naive forecast in the training part), and CPU seconds of
 fit and forecasts. A run replaces the rows of its models and sets in results/network_intervals.md. Requires the benchmark
 data (DEEPFORECAST_DATA).
+
+"Weekly with rare peaks" are 10 generated panels of eight weekly series of 150 weeks, the last 13 of which are forecast, also
+with `intervals="conformal"` (80 % alone: the panels are too short for 95 %). The figures are means over the panels.
 """
 
 from __future__ import annotations
@@ -22,12 +25,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from bench_coverage import BENCHMARKS, HISTORY, Benchmark, load
+from common_neural import table_rows
 
 from deepforecast.core import registry
 
 RESULTS = Path(__file__).resolve().parent / "results" / "network_intervals.md"
 COMMAND = "benchmarks/bench_network_intervals.py"
 MODELS = ("MLP", "LSTM", "DLinear", "GRU", "NBEATS", "Transformer", "Seq2Seq")
+PEAKS = "Weekly with rare peaks"
+PEAK_MODELS = MODELS[:3]
+N_PANELS, N_SERIES, N_WEEKS = 10, 8, 150  # generated
 SETS = {
     "EPF Nord Pool": BENCHMARKS["EPF Nord Pool hourly"],
     "EPF PJM": Benchmark(
@@ -35,8 +42,9 @@ SETS = {
     ),
     "NN5 daily": BENCHMARKS["NN5 daily"],
     "M1 monthly": BENCHMARKS["M1 monthly"],
+    PEAKS: Benchmark(PEAKS, 13, "W"),
 }
-SEASONS = {"h": 24, "D": 7, "MS": 12}
+SEASONS = {"h": 24, "D": 7, "MS": 12, "W": 52}
 LEVELS = (80, 95)
 COLUMNS = (
     "set", "model", "intervals", "coverage of 80 %", "of 95 %", "80 % by third of the horizon", "interval score 80",
@@ -49,10 +57,10 @@ def main() -> int:
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS), help="data sets (default: all)")
     parser.add_argument("model", nargs="*", help="models to measure (default: all)")
     args = parser.parse_args()
-    rows = read_rows()
-    for name in args.model or MODELS:
-        for key in args.sets:
-            for intervals in ("uncalibrated", None):
+    rows = {tuple(row[:3]): row for row in table_rows(RESULTS)}
+    for key in args.sets:
+        for name in args.model or (PEAK_MODELS if key == PEAKS else MODELS):
+            for intervals in ("uncalibrated", None, *(["conformal"] if key == PEAKS else [])):
                 row = measure(name, key, intervals)
                 rows[tuple(row[:3])] = row
                 print(*row, sep=" | ", flush=True)
@@ -63,41 +71,72 @@ def main() -> int:
 def measure(name: str, key: str, intervals: str | None) -> list[str]:
     """One row of the table: a model on a set, with or without calibration."""
     benchmark = SETS[key]
-    train, test = load(benchmark, None)
+    levels = LEVELS[:1] if intervals == "conformal" else LEVELS
     model = registry.get(name)(
         horizon=benchmark.horizon, alias="model", intervals=intervals, trainer={"accelerator": "cpu"}
     )
+    panels = [peak_panel(seed) for seed in range(N_PANELS)] if key == PEAKS else [load(benchmark, None)]
+    evaluated, seconds = zip(*(evaluate(model, train, test, benchmark, levels) for train, test in panels), strict=True)
+    joined = pd.concat(evaluated)
+    third = (3 * joined["step"]) // benchmark.horizon
+    inside = {level: joined["y"].between(joined[f"model-lo-{level}"], joined[f"model-hi-{level}"]) for level in levels}
+    mase = ((joined["y"] - joined["model"]).abs() / joined["scale"]).mean()
+    missing = ["–"] * (len(LEVELS) - len(levels))
+    return [
+        key, name, intervals or "calibrated", *(f"{100 * inside[level].mean():.1f}" for level in levels), *missing,
+        " / ".join(f"{100 * share:.0f}" for share in inside[80].groupby(third).mean()),
+        *(f"{interval_score(joined, level):.3f}" for level in levels), *missing, f"{mase:.3f}",
+        *(f"{value:.1f}" for value in np.mean(seconds, axis=0)),
+    ]  # fmt: skip
+
+
+def evaluate(
+    model: Any, train: pd.DataFrame, test: pd.DataFrame, benchmark: Benchmark, levels: tuple[int, ...]
+) -> tuple[pd.DataFrame, tuple[float, float]]:
+    """Forecasts next to the observed values, with the scale of each series, and CPU seconds of fit and forecasts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the figures show what the warnings tell
         started = time.process_time()
         model.fit(train, freq=benchmark.freq, columns={"future": benchmark.future})
         fitted = time.process_time()
-        forecasts = forecast(model, train, test, benchmark)
+        forecasts = forecast(model, train, test, benchmark, levels)
         finished = time.process_time()
     joined = test[["unique_id", "ds", "y"]].merge(forecasts, on=["unique_id", "ds"])
     joined["scale"] = joined["unique_id"].map(naive_errors(train, SEASONS[benchmark.freq])).to_numpy()
-    joined = joined[joined["y"].notna()]
-    third = (3 * joined["step"]) // benchmark.horizon
-    inside = {level: joined["y"].between(joined[f"model-lo-{level}"], joined[f"model-hi-{level}"]) for level in LEVELS}
-    mase = ((joined["y"] - joined["model"]).abs() / joined["scale"]).mean()
-    return [
-        key, name, intervals or "calibrated", *(f"{100 * inside[level].mean():.1f}" for level in LEVELS),
-        " / ".join(f"{100 * share:.0f}" for share in inside[80].groupby(third).mean()),
-        *(f"{interval_score(joined, level):.3f}" for level in LEVELS), f"{mase:.3f}",
-        f"{fitted - started:.1f}", f"{finished - fitted:.1f}",
-    ]  # fmt: skip
+    return joined[joined["y"].notna()], (fitted - started, finished - fitted)
 
 
-def forecast(model: Any, train: pd.DataFrame, test: pd.DataFrame, benchmark: Benchmark) -> pd.DataFrame:
+def peak_panel(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Training and test part of eight weekly series that grow by up to 0.4 % a week, with noise of 10 % and, in one
+    week of 25, a peak of three to six times the level."""
+    random, weeks = np.random.default_rng(seed), np.arange(N_WEEKS)
+    shape = (N_SERIES, N_WEEKS)
+    level = random.uniform(50, 500, (N_SERIES, 1)) * np.exp(random.uniform(0, 0.004, (N_SERIES, 1)) * weeks)
+    noise = random.gamma(100, 0.01, shape)
+    peaks = np.where(random.random(shape) < 1 / 25, random.uniform(3, 6, shape), 1.0)
+    frame = pd.DataFrame(
+        {
+            "unique_id": np.repeat([f"s{number}" for number in range(N_SERIES)], N_WEEKS),
+            "ds": np.tile(pd.date_range("2021-01-03", periods=N_WEEKS, freq="W"), N_SERIES),
+            "y": (level * noise * peaks).ravel(),
+        }
+    )
+    is_test = np.tile(weeks >= N_WEEKS - SETS[PEAKS].horizon, N_SERIES)
+    return frame[~is_test], frame[is_test]
+
+
+def forecast(
+    model: Any, train: pd.DataFrame, test: pd.DataFrame, benchmark: Benchmark, levels: tuple[int, ...]
+) -> pd.DataFrame:
     """Forecasts of the test part with intervals, and the number of each step (from 0)."""
     if benchmark.n_windows == 1:
-        parts = [model.predict(level=LEVELS)]
+        parts = [model.predict(level=list(levels))]
     else:
         whole, parts = pd.concat([train, test]), []
         for step in len(train) + 3 * benchmark.horizon * np.arange(benchmark.n_windows):
             history = whole.iloc[step - HISTORY : step]
             future = whole.iloc[step : step + benchmark.horizon].drop(columns="y")
-            parts.append(model.predict(frame=history, future=future, level=LEVELS))
+            parts.append(model.predict(frame=history, future=future, level=list(levels)))
     return pd.concat([part.assign(step=part.groupby("unique_id").cumcount()) for part in parts])
 
 
@@ -114,24 +153,16 @@ def interval_score(joined: pd.DataFrame, level: int) -> float:
     return float(((high - low + 2 / (1 - level / 100) * missed) / joined["scale"]).mean())
 
 
-def read_rows() -> dict[tuple[str, ...], list[str]]:
-    """The rows of the table by set, model and intervals."""
-    if not RESULTS.exists():
-        return {}
-    lines = [line for line in RESULTS.read_text("utf-8").splitlines() if line.startswith("|")][2:]
-    rows = [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
-    return {tuple(row[:3]): row for row in rows}
-
-
 def write_rows(rows: dict[tuple[str, ...], list[str]]) -> None:
     """Write results/network_intervals.md."""
-    order = {name: number for number, name in enumerate((*SETS, *MODELS, "uncalibrated", "calibrated"))}
+    order = {name: number for number, name in enumerate((*SETS, *MODELS, "uncalibrated", "calibrated", "conformal"))}
     lines = [
         "# Prediction intervals of networks",
         "",
         f"`python {COMMAND}`: networks at defaults, fitted once, with the distribution",
         "as it is learned and calibrated on the tail of the training part (EPF: with factors from the 8 weeks before each",
         "forecast). Interval score and MASE: lower is better.",
+        f"{PEAKS}: {N_PANELS} generated panels of {N_SERIES} series of {N_WEEKS} weeks, fit and forecast in the mean.",
         "",
         f"| {' | '.join(COLUMNS)} |",
         "|---" * len(COLUMNS) + "|",

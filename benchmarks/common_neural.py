@@ -83,6 +83,20 @@ def _status(name: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
+def mean_and_spread(values: list[float], digits: int) -> str:
+    """ "0.750 ± 0.010": mean and standard deviation of the runs, the value alone for a single one."""
+    spread = f" ± {statistics.stdev(values):.{digits}f}" if len(values) > 1 else ""
+    return f"{statistics.mean(values):.{digits}f}{spread}"
+
+
+def table_rows(path: Path) -> list[list[str]]:
+    """The cells of the rows of the table in a results file; none if there is no file."""
+    if not path.exists():
+        return []
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("|")][2:]
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in lines]
+
+
 def write(name: str, lines: list[str], quick: bool) -> None:
     """Print the lines with a description of the machine; write the results file unless the run was `quick`."""
     load = os.getloadavg()[2]
