@@ -1,11 +1,13 @@
 """LSTM and GRU with default parameters, compared with neuralforecast at its defaults and SeasonalNaive, on public data.
 
     python benchmarks/bench_neural_accuracy.py [dataset ...] [--models LSTM GRU] [--kept FOLDER] [--quick]
+    python benchmarks/bench_neural_accuracy.py --validation --no-peer --models MLP --changes '[{}, {"scaler": "level"}]'
 
 Requires the benchmark data (DEEPFORECAST_DATA): M4 hourly and weekly, NN5 (the test part), Nord Pool prices with load
 and wind forecasts as future covariates (each day of the test part, one fit). MASE is scaled by the seasonal naive
 errors of the training part. neuralforecast has no default input size; three horizons are used. `--kept`: folder that
-caches forecasts and run times of neuralforecast.
+caches forecasts and run times of neuralforecast. `--validation` scores on the end of the training part, to choose defaults,
+also with `--changes`, a JSON list of parameters that differ from the defaults.
 """
 
 from __future__ import annotations
@@ -57,9 +59,12 @@ def main() -> int:
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--validation", action="store_true", help="score on the end of the training part, to choose defaults")
+    parser.add_argument("--changes", type=json.loads, default=[{}], help="with --validation: JSON list of parameters to change")
     args = parser.parse_args()
     if args.quick:
         args.sets, args.models, args.asleep = ["m4_weekly"], ["LSTM"], True
+    if args.changes != [{}] and not args.validation:
+        parser.error("--changes must be used with --validation: defaults are not chosen on the test part.")
     if args.asleep:
         os.environ.update(OMP_WAIT_POLICY="PASSIVE", KMP_BLOCKTIME="0")
     lines = [
@@ -91,8 +96,10 @@ def run(name: str, data: Data, args: Any) -> list[str]:
     naive = SeasonalNaive(horizon=horizon, season_length=data.season)
     results = {"SeasonalNaive": run_model(naive, train, test, data, windows)}
     for kind in args.models:
-        model = getattr(deepforecast, kind)(horizon=horizon, **steps)
-        results[kind] = run_model(model, train, test, data, windows)
+        for change in args.changes:
+            model = getattr(deepforecast, kind)(horizon=horizon, **{**steps, **change})
+            label = ", ".join([kind, *(f"{param}={value!r}" for param, value in change.items())])
+            results[label] = run_model(model, train, test, data, windows)
         if not args.no_peer:
             settings = {"model": kind, "horizon": horizon, "freq": data.freq, "future": list(data.future), "windows": windows}
             settings["steps"] = steps.get("max_steps")
