@@ -34,7 +34,7 @@ from deepforecast.core.threads import keep_buffers
 from deepforecast.data.panel import Panel
 from deepforecast.datasets import generate
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
-from deepforecast.training.optimization import clip_gradients, make_optimizer
+from deepforecast.training.module import clip_gradients, make_optimizer
 
 RESULTS = Path(__file__).parent / "results" / "network_features.md"
 WINDOWS, STEPS, WIDTH = 256, 96, 8  # input of the GRU, whose hidden size is 64

@@ -25,8 +25,8 @@ CALLS = {  # family and call -> model, parameters, most functions, most files
     "regression predict": ("LightGBM", {}, 80, 26),
     "prophet fit": ("Prophet", {}, 104, 26),
     "prophet predict": ("Prophet", {}, 48, 17),
-    "neural fit": ("LSTM", LIGHT, 241, 51),
-    "neural predict": ("LSTM", LIGHT, 72, 27),
+    "neural fit": ("LSTM", LIGHT, 218, 42),
+    "neural predict": ("LSTM", LIGHT, 70, 26),
 }
 
 

@@ -7,7 +7,7 @@ module separates past and future.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -217,16 +217,14 @@ class WindowColumns:
 def fit_window_columns(panel: Panel, input_size: int, horizon: int, calendar: tuple[str, ...]) -> WindowColumns:
     """The input columns of a panel, with the mean and standard deviation over all its rows (0 for constant columns)."""
     covariates = {**panel.covariates, **panel.static}
-
-    def split(names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The numeric and the categorical ones of the columns that the panel has."""
-        available = [name for name in names if name in covariates]
-        numeric = tuple(name for name in available if covariates[name].categories is None)
-        return numeric, tuple(name for name in available if name not in numeric)
-
-    future, future_codes = split(panel.series.columns.future)
-    past, past_codes = split(panel.series.columns.past)
-    static, static_codes = split(panel.static)
+    roles = (panel.series.columns.future, panel.series.columns.past, panel.static)
+    # The numeric and the categorical ones of the columns that the panel has.
+    future, past, static = (
+        tuple(name for name in names if name in covariates and covariates[name].categories is None) for names in roles
+    )
+    future_codes, past_codes, static_codes = (
+        tuple(name for name in names if name in covariates and covariates[name].categories is not None) for names in roles
+    )
     loc_scale = {name: _loc_and_scale(covariates[name].values) for name in (*future, *past, *static)}
     return WindowColumns(
         input_size=input_size,

@@ -1,4 +1,4 @@
-"""Callbacks: monitoring of a fit (record, divergence, validation, checkpoints, early stopping), and checks of a user's Trainer."""
+"""Callbacks: the course of a fit (record, divergence, validation, checkpoints, early stopping), and checks of a user's Trainer."""
 
 from __future__ import annotations
 
@@ -99,14 +99,11 @@ class TrainingMonitor(pl.Callback):
         self.good_step = self.step
         self.n_undone_steps = 0
         self._start_time = time.monotonic()
-        self._sigterm_handler: Any = None
+        # Of the caller; Lightning replaces it.
+        is_main_thread = threading.current_thread() is threading.main_thread()
+        self._sigterm_handler = signal.getsignal(signal.SIGTERM) if is_main_thread else None
 
     # -- hooks of Lightning ------------------------------------------------------------------------
-
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Store the SIGTERM handler, which Lightning replaces after this."""
-        if threading.current_thread() is threading.main_thread():
-            self._sigterm_handler = signal.getsignal(signal.SIGTERM)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         """Restore the SIGTERM handler, as a run can be terminated at any time, and start."""
@@ -185,7 +182,13 @@ class TrainingMonitor(pl.Callback):
         writes_checkpoint = is_last or self.step % options.checkpoint_every < CHECK_EVERY
         if self.checkpoints is not None and has_check and writes_checkpoint:
             self.checkpoints.write(self)
-        record.stop_reason = record.stop_reason or self._stop_reason()
+        if not record.stop_reason:
+            if self.interrupted:
+                record.stop_reason = "interrupted"
+            elif options.time_limit is not None and record.seconds[-1] >= options.time_limit:
+                record.stop_reason = "time limit reached"
+            elif self.monitor.should_stop:
+                record.stop_reason = "stopped by the caller"
         return is_last or bool(record.stop_reason)
 
     def finish(self) -> TrainingRecord:
@@ -203,7 +206,14 @@ class TrainingMonitor(pl.Callback):
             )
         if not self.interrupted and (not self._is_finite_since(self.good_step) or not self.good_step):
             raise self._divergence_error()
-        self._warn_of_undone_steps()
+        if self.n_undone_steps:
+            warn(
+                f"{self.n_undone_steps} of {self.step} training steps were undone, as the loss or its "
+                f"gradients were not finite or the loss was {DIVERGED_FACTOR:g} times that of the untrained "
+                "network; training continued from earlier weights with "
+                f"{self.lr_damping:g} times the learning rate. {REMEDY}",
+                TrainingWarning,
+            )
         if self.best is not None:
             self.network.load_state_dict(self.best[1])
         else:
@@ -213,15 +223,6 @@ class TrainingMonitor(pl.Callback):
         reason = "all steps done" if self.step >= self.options.max_steps else "stopped by the Trainer or a callback"
         self.record.stop_reason = self.record.stop_reason or reason
         return self.record
-
-    def _stop_reason(self) -> str:
-        """Return the reason to end the run after this step, or an empty text."""
-        time_limit = self.options.time_limit
-        if self.interrupted:
-            return "interrupted"
-        if time_limit is not None and self.record.seconds[-1] >= time_limit:
-            return "time limit reached"
-        return "stopped by the caller" if self.monitor.should_stop else ""
 
     def _record_and_recover(self) -> None:
         """Record the losses since the last check, and take a snapshot or restore the last one.
@@ -239,17 +240,13 @@ class TrainingMonitor(pl.Callback):
         is_finite = self._is_finite_since(self.step - len(losses))
         # A loss can be negative or about 0, hence the difference, and at least 1 as reference.
         if is_finite and recent_loss - initial_loss <= (DIVERGED_FACTOR - 1) * max(abs(initial_loss), 1.0):
-            self._accept_progress(recent_loss)
+            self._snapshot = take_snapshot(self.network, self.optimizer, self.weight_average)
+            self.good_step = self.step
+            self.n_retries = 0
+            if self.validation is None:
+                self.monitor.report(recent_loss, self.options.steps_before + self.step, self.options.total_steps)
         else:
             self._roll_back(len(losses))
-
-    def _accept_progress(self, recent_loss: float) -> None:
-        """Take a snapshot of the run, and report the loss if there is no validation."""
-        self._snapshot = take_snapshot(self.network, self.optimizer, self.weight_average)
-        self.good_step = self.step
-        self.n_retries = 0
-        if self.validation is None:
-            self.monitor.report(recent_loss, self.options.steps_before + self.step, self.options.total_steps)
 
     def _roll_back(self, n_steps: int) -> None:
         """Restore the last snapshot, `n_steps` steps before, and halve the learning rate.
@@ -299,17 +296,6 @@ class TrainingMonitor(pl.Callback):
         note = "; restarts from earlier weights with lower learning rates failed" if self.n_retries > 1 else ""
         return TrainingError(f"{rule} of {self.options.total_steps}{note}.", hint=REMEDY)
 
-    def _warn_of_undone_steps(self) -> None:
-        """Warn if steps were undone, with their number and the final factor of the learning rate."""
-        if self.n_undone_steps:
-            warn(
-                f"{self.n_undone_steps} of {self.step} training steps were undone, as the loss or its "
-                f"gradients were not finite or the loss was {DIVERGED_FACTOR:g} times that of the untrained "
-                "network; training continued from earlier weights with "
-                f"{self.lr_damping:g} times the learning rate. {REMEDY}",
-                TrainingWarning,
-            )
-
     def _validate(self, validation: EvaluationWindows) -> None:
         """Compute and report the validation loss, with averaged weights if there are any.
 
@@ -327,7 +313,8 @@ class TrainingMonitor(pl.Callback):
                 return  # the next check of the training losses restores earlier weights
             self.checks_without_improvement += 1
             if self.best is None or value < self.best[0]:
-                self.best = (value, self._copy_weights())
+                weights = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+                self.best = (value, weights)
                 self.checks_without_improvement = 0
                 self.record.best_step = self.step
         self.monitor.report(value, self.options.steps_before + self.step, self.options.total_steps)
@@ -336,9 +323,6 @@ class TrainingMonitor(pl.Callback):
             and self.checks_without_improvement >= self.options.patience
         ):
             self.record.stop_reason = "no improvement on validation"
-
-    def _copy_weights(self) -> Weights:
-        return {name: value.detach().clone() for name, value in self.network.state_dict().items()}
 
 
 class EvalOnException(pl.Callback):

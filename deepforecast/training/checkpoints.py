@@ -245,7 +245,7 @@ def take_snapshot(
     """Return copies of weights and buffers, optimizer state and average, for `restore_snapshot`."""
     weights = {name: value.detach().clone() for name, value in network.state_dict().items()}
     moments = [
-        {name: _copy(value) for name, value in optimizer.state[parameter].items()}
+        {name: value.clone() for name, value in optimizer.state[parameter].items()}
         for parameter in network.parameters()
     ]
     return (
@@ -268,11 +268,7 @@ def restore_snapshot(
     for parameter, parameter_state in zip(network.parameters(), moments, strict=True):
         if parameter_state:
             optimizer.state[parameter] = {
-                name: _copy(value) for name, value in parameter_state.items()
+                name: value.clone() for name, value in parameter_state.items()
             }
     if average is not None:
         average.values = [parameter.clone() for parameter in average_values]
-
-
-def _copy(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value

@@ -104,8 +104,22 @@ class ForecastModule(pl.LightningModule):
         return points
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Return AdamW; the learning rate is set at each step."""
-        return make_optimizer(self.network, self.options)
+        """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) for the parameters with gradients.
+
+        The learning rate is set at each step. Weight decay applies to parameters with two or more axes only.
+        """
+        matrices = [parameter for parameter in self._parameters_to_train if parameter.ndim > 1]
+        vectors = [parameter for parameter in self._parameters_to_train if parameter.ndim <= 1]
+        groups = [
+            {"params": matrices, "weight_decay": self.options.weight_decay},
+            {"params": vectors, "weight_decay": 0.0},
+        ]
+        fused = self.options.precision != "16-mixed"  # the fused step would unscale gradients after clipping
+        return torch.optim.AdamW(
+            [group for group in groups if group["params"]],
+            lr=self.options.learning_rate,
+            fused=fused or None,
+        )
 
     def optimizer_step(
         self, epoch: int, batch_index: int, optimizer: Any, optimizer_closure: Any = None
@@ -162,7 +176,10 @@ class ForecastModule(pl.LightningModule):
 
 
 class FitModule(ForecastModule):
-    """The module of a fit, whose batches come without a LightningDataModule."""
+    """The module of a fit, whose batches come without a LightningDataModule.
+
+    With one, Lightning would warn of the hook.
+    """
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, _: int) -> Any:
         """Move a batch to the device if it is not there, from pinned memory to CUDA."""
@@ -199,26 +216,6 @@ class NoBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         return iter(())
-
-
-def make_optimizer(network: ForecastNetwork, options: TrainingOptions) -> torch.optim.Optimizer:
-    """Return AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) for the parameters with gradients.
-
-    Weight decay applies to parameters with two or more axes only.
-    """
-    trainable = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in trainable if parameter.ndim > 1]
-    vectors = [parameter for parameter in trainable if parameter.ndim <= 1]
-    groups = [
-        {"params": matrices, "weight_decay": options.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    fused = options.precision != "16-mixed"  # the fused step would unscale gradients after clipping
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=options.learning_rate,
-        fused=fused or None,
-    )
 
 
 def clip_gradients(parameters: Sequence[Tensor], options: TrainingOptions) -> Tensor:

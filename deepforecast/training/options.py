@@ -132,11 +132,6 @@ def teacher_forcing_ratio(options: TrainingOptions, step: int) -> float:
     return 0.0 if options.teacher_forcing == "free" else 1.0
 
 
-def trainer_arguments(trainer: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments of Lightning's Trainer: those of the user, and the defaults of this library."""
-    return {**TRAINER_DEFAULTS, **(trainer or {})}
-
-
 def check_trainer(trainer: Any) -> Any:
     """Return the parameter `trainer` unchanged; raise `ParameterError` for arguments that cannot be used.
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from deepforecast.core.threads import one_thread_if_forked
+from deepforecast.core.threads import is_forked, limit_threads, passive_waiting
 from deepforecast.training.options import TrainingOptions
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ _LOGGERS = (
 
 @contextmanager
 def quiet_import() -> Iterator[None]:
-    """Restore warning filters, environment and `random` after imports inside the block.
+    """Restore warning filters, environment and `random` after imports inside the block; torch's threads wait passively.
 
     If torch and Lightning are imported already, nothing is restored, as other threads may have
     changed these in the meantime.
@@ -59,8 +59,8 @@ def quiet_import() -> Iterator[None]:
     if all(name in sys.modules for name in ("torch", "pytorch_lightning")):
         yield
         return
-    environment_names, random_state = set(os.environ), random.getstate()
-    with warnings.catch_warnings():
+    with passive_waiting("torch"), warnings.catch_warnings():
+        environment_names, random_state = set(os.environ), random.getstate()
         try:
             yield
         finally:
@@ -93,14 +93,26 @@ def torch_defaults(*, autocast: bool = False) -> Iterator[None]:
     import torch
 
     with ExitStack() as stack:
-        stack.enter_context(one_thread_if_forked())
-        stack.enter_context(_float32(torch))
+        if is_forked():
+            stack.enter_context(limit_threads(1))
         if torch.get_default_device().type != "cpu":
             stack.enter_context(torch.device("cpu"))
         for device in () if autocast else AUTOCAST_DEVICES:
             if torch.is_autocast_enabled(device):
                 stack.enter_context(torch.autocast(device, enabled=False))
-        yield
+        with _dtype.lock:
+            current = torch.get_default_dtype()
+            if not _dtype.n_blocks or current is not torch.float32:
+                _dtype.previous = current
+                torch.set_default_dtype(torch.float32)
+            _dtype.n_blocks += 1
+        try:
+            yield
+        finally:
+            with _dtype.lock:
+                _dtype.n_blocks -= 1
+                if not _dtype.n_blocks:
+                    torch.set_default_dtype(_dtype.previous)
 
 
 @dataclass
@@ -110,24 +122,6 @@ class _DefaultDtype:
     lock: Any = field(default_factory=threading.Lock)
     n_blocks: int = 0
     previous: Any = None
-
-
-@contextmanager
-def _float32(torch: Any) -> Iterator[None]:
-    """Set torch's default dtype to float32 inside the block, see `torch_defaults`."""
-    with _dtype.lock:
-        current = torch.get_default_dtype()
-        if not _dtype.n_blocks or current is not torch.float32:
-            _dtype.previous = current
-            torch.set_default_dtype(torch.float32)
-        _dtype.n_blocks += 1
-    try:
-        yield
-    finally:
-        with _dtype.lock:
-            _dtype.n_blocks -= 1
-            if not _dtype.n_blocks:
-                torch.set_default_dtype(_dtype.previous)
 
 
 def device_type(accelerator: str) -> str:

@@ -28,7 +28,7 @@ from deepforecast.errors import (
 from deepforecast.nn.network import ForecastNetwork
 from deepforecast.training.callbacks import TrainingMonitor, TrainingRecord, seed_generators
 from deepforecast.training.checkpoints import Checkpoints
-from deepforecast.training.module import FitModule, clip_gradients, make_optimizer
+from deepforecast.training.module import FitModule, clip_gradients
 from deepforecast.training.options import TrainingOptions
 from deepforecast.training.process import device_type, preserve_process_state, stop_on_interrupt
 from deepforecast.training.sampler import EvaluationWindows, WindowSampler, place_on_device
@@ -293,7 +293,7 @@ def find_learning_rate(
     """
     trial = deepcopy(network).train()
     options = replace(options, learning_rate=float(RATES[0]))
-    optimizer = make_optimizer(trial, options)
+    optimizer = FitModule(trial, options).configure_optimizers()
     losses: list[float] = []
     for step, rate in enumerate(RATES):
         for group in optimizer.param_groups:

@@ -22,13 +22,14 @@ from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import DataError, ParameterError, format_list, warn
 from deepforecast.models.neural._series_state import series_index, window_columns
-from deepforecast.nn.neural_prophet import TREND_PRIOR_SCALE
+from deepforecast.nn.heads.quantiles import QuantileHead
+from deepforecast.nn.layers import embedding_width
+from deepforecast.nn.neural_prophet import TREND_PRIOR_SCALE, AdditiveSpec, Component
 
 if TYPE_CHECKING:
     from deepforecast.models.neural.neural_prophet import NeuralProphet
     from deepforecast.nn.heads.base import Head
     from deepforecast.nn.network import ForecastNetwork
-    from deepforecast.nn.neural_prophet import AdditiveSpec, Component
 
 EXAMPLE = TimeFeatures(
     (ComponentSpec("weekly", SEASON, columns=2, prior_scale=10.0, multiplicative=True, period=7.0, order=1),),
@@ -133,8 +134,6 @@ def network_spec(model: NeuralProphet, columns: WindowColumns | None) -> Additiv
     The columns of the past window are numeric covariates (future ones first), calendar features, and embeddings of
     categorical covariates (future ones first).
     """
-    from deepforecast.nn.neural_prophet import AdditiveSpec
-
     if columns is None or columns.time_features is None:
         raise DataError(f"{model.name} requires time features, but the window columns have none.")
     time_features, n_numeric = columns.time_features, len(columns.numeric)
@@ -165,8 +164,6 @@ def _network_components(
     model: NeuralProphet, columns: WindowColumns, time_features: TimeFeatures, future_embeddings: Mapping[str, slice]
 ) -> Iterator[Component]:
     """Yield a component per time component and per future covariate, unless the covariate is only a condition."""
-    from deepforecast.nn.neural_prophet import Component
-
     start = columns.n_future + 1
     for component in time_features.time_components:
         component_slice, start = slice(start, start + component.columns), start + component.columns
@@ -213,8 +210,6 @@ def _resolve_standardize(component: ComponentSpec, panel: Panel) -> ComponentSpe
 
 def _embedding_slices(columns: WindowColumns, names: tuple[str, ...]) -> dict[str, slice]:
     """Columns of each embedding if those of the categorical columns `names` are concatenated."""
-    from deepforecast.nn.layers import embedding_width
-
     slices, start = {}, 0
     for name in names:
         width = embedding_width(columns.counts[name])
@@ -269,7 +264,7 @@ def initialize(
     The weights are the maximum a posteriori estimates for the mean of the scaled series. `scales` are location and scale of
     each series. Validation rows are not used; nothing is set if fewer than 2 timestamps have a value.
     """
-    from deepforecast.kernels.additive import Prior, fit_linear
+    from deepforecast.kernels.additive import Prior, fit_linear  # imports numba
 
     time_features = window_columns.time_features
     panel_mean = _PanelMean.from_panel(panel, scales, n_held_out=model.validation_size or 0)
@@ -319,8 +314,6 @@ def _initial_scales(head: Head, deviation: float) -> dict[int, float]:
     All outputs but the median for quantiles, else the parameter after the location; none for point
     forecasts.
     """
-    from deepforecast.nn.heads.quantiles import QuantileHead
-
     scale = max(deviation, MIN_DEVIATION)
     if isinstance(head, QuantileHead):
         raw_output = _inverse_softplus(scale * math.log(2.0))

@@ -92,6 +92,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
     """
 
     cell: ClassVar[str]
+    cell_params: ClassVar[dict[str, str]] = {}  # options of the cell in `RecurrentOptions`, and the parameters that set them
 
     hidden_size: int = param(
         default=64, at_least=1, low=16, high=256, log=True, expensive=True,
@@ -158,13 +159,9 @@ class RecurrentForecaster(AutoregressiveForecaster):
         """Whether the horizon is predicted one step after the other."""
         return self.output == "autoregressive"
 
-    def _cell_options(self) -> dict[str, str]:
-        """Options of this type of cell, by their names in `RecurrentOptions`."""
-        return {}
-
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
         """The recurrent body, direct or autoregressive."""
-        from deepforecast.nn.recurrent import RecurrentAutoregressive, RecurrentDirect, RecurrentOptions
+        from deepforecast.nn.recurrent import RecurrentAutoregressive, RecurrentDirect, RecurrentOptions  # imports torch
 
         options = RecurrentOptions(
             cell=self.cell,
@@ -174,7 +171,7 @@ class RecurrentForecaster(AutoregressiveForecaster):
             dropout=self.dropout,
             residual=self.residual,
             normalization=self.normalization,
-            **self._cell_options(),
+            **{option: getattr(self, name) for option, name in self.cell_params.items()},
         )
         if self.output == "autoregressive":
             return RecurrentAutoregressive(sizes, options)

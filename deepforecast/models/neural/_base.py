@@ -27,6 +27,7 @@ from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
+from deepforecast.models.neural._array_predictor import Predictor
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
 from deepforecast.nn.names import (
     HEAD_FACTS,
@@ -46,11 +47,8 @@ if TYPE_CHECKING:
     from deepforecast.core.forecast import AttentionMap
     from deepforecast.data.components import TimeFeatures
     from deepforecast.data.windows import WindowColumns
-    from deepforecast.models.neural._array_predictor import Predictor
     from deepforecast.nn.batch import InputSizes
     from deepforecast.nn.network import AutoregressiveBody, DirectBody, ForecastNetwork
-
-DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 
 NEURAL = Capabilities(
     future=True, past=True, static=True, weights=True, categorical=True, missing=True, distribution="quantiles",
@@ -250,7 +248,7 @@ class NeuralForecaster(Forecaster):
         too short).
         """
         state = self.fitted_state()
-        from deepforecast.models.neural import _calibration
+        from deepforecast.models.neural import _calibration  # imports torch
 
         calibration = None if self.calibrates else state.learned.shared.get("calibration")
         return frames.build(state.series.library, _calibration.calibration_columns(calibration))
@@ -298,7 +296,7 @@ class NeuralForecaster(Forecaster):
         >>> len(fitted), len(fitted.dropna())
         (60, 46)
         """
-        from deepforecast.models.neural import _predict
+        from deepforecast.models.neural import _predict  # imports torch
 
         state = self._state_for_frame(frame, static)
         panel = require_training_data(self.name, state.learned)
@@ -371,8 +369,6 @@ class NeuralForecaster(Forecaster):
         Predictor
             Callable with arrays, see `Predictor`.
         """
-        from deepforecast.models.neural._array_predictor import Predictor
-
         return Predictor.from_model(self, quantiles)
 
     def beam_search(
@@ -406,7 +402,7 @@ class NeuralForecaster(Forecaster):
         CapabilityError
             If the head is not "bins".
         """
-        from deepforecast.models.neural import _decoding
+        from deepforecast.models.neural import _decoding  # imports torch
 
         return _decoding.beam_frame(self, width, horizon, frame, future, static)
 
@@ -427,7 +423,7 @@ class NeuralForecaster(Forecaster):
         CapabilityError
             If ONNX operators cannot represent the network.
         """
-        from deepforecast.models.neural import _onnx
+        from deepforecast.models.neural import _onnx  # imports torch
 
         _onnx.export_network(self, path)
 
@@ -452,8 +448,8 @@ class NeuralForecaster(Forecaster):
         DeviceMismatchError
             If an operation combines tensors of two devices, or the device lacks their dtype.
         """
-        with quiet_import():  # of Lightning
-            from deepforecast.models.neural import _device_check
+        with quiet_import():
+            from deepforecast.models.neural import _device_check  # imports Lightning
 
         _device_check.check_device(self, device)
 
@@ -476,13 +472,10 @@ class NeuralForecaster(Forecaster):
 
         Not if all series have recent values, which calibrate them in place of the tail.
         """
-        from deepforecast.models.neural import _calibration
+        from deepforecast.models.neural import _calibration, _predict  # imports torch
 
-        if _calibration.calibrates(self):
-            from deepforecast.models.neural._predict import has_recent_factors
-
-            if not has_recent_factors(state.learned):
-                _calibration.warn_of_intervals(self, state.learned)
+        if _calibration.calibrates(self) and not _predict.has_recent_factors(state.learned):
+            _calibration.warn_of_intervals(self, state.learned)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time
@@ -495,6 +488,18 @@ class NeuralForecaster(Forecaster):
 
     def _fit(self, panel: Panel, monitor: Monitor) -> LearnedState:
         """Check the parameters and train the network; sample paths need the residual correlation."""
+        if self.horizon is None:
+            raise ParameterError(
+                f"{type(self).__name__} requires a `horizon` before `fit`, as the network is trained for it.",
+                hint=f"Set {type(self).__name__}(horizon=...).",
+                parameter="horizon",
+            )
+        if self.head == "quantiles" and self.quantiles is not None and not self.quantiles:
+            raise ParameterError(
+                "`quantiles` must be a non-empty list of probabilities, or None for 15 levels, got an empty list.",
+                hint="Pass e.g. quantiles=[0.1, 0.5, 0.9], or leave it out.",
+                parameter="quantiles",
+            )
         self._decoding_options()  # raises for invalid parameters, before the training
         if not (isinstance(self.head, str) and isinstance(self.loss, str)):
             _fit.check_objects(self)
@@ -517,30 +522,25 @@ class NeuralForecaster(Forecaster):
         # Models of an inner cross-validation draw no sample paths.
         if isinstance(monitor, _fit.UserTraining) or not monitor.is_outermost:
             return learned
-        return self._fit_residual_correlation(learned, panel)
+        from deepforecast.models.neural import _residual_correlation  # imports torch
+
+        return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
     def _fine_tune(
         self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
         learning_rate: float | None = None,
     ) -> LearnedState:
         """Train the network further, and estimate the residual correlation again."""
-        with quiet_import():  # of Lightning
-            from deepforecast.models.neural import _training
+        with quiet_import():
+            from deepforecast.models.neural import _training  # imports Lightning
 
-        fine_tuned = _training.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
-        return self._fit_residual_correlation(replace(fine_tuned, history=panel), panel)
+        return _training.fine_tune(self, learned, panel, freeze, max_steps, learning_rate)
 
     def _fit_untrained(self, panel: Panel) -> Panel:
         """Fit with a network that is not trained; return the panel that its batches come from."""
         state = self._fit_panel(panel, _fit.UserTraining())
         self.__dict__["state_"] = state
         return cast(Panel, state.learned.history)
-
-    def _fit_residual_correlation(self, learned: LearnedState, panel: Panel) -> LearnedState:
-        """Add the residual correlation to the state."""
-        from deepforecast.models.neural import _residual_correlation
-
-        return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
     def _advance(self, learned: LearnedState, panel: Panel, from_start: bool) -> LearnedState:
         """The state after the observations of `panel`; the network does not change."""
@@ -549,12 +549,12 @@ class NeuralForecaster(Forecaster):
         return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
-        from deepforecast.models.neural import _predict
+        from deepforecast.models.neural import _predict  # imports torch
 
         return _predict.forecast_horizon(self, learned, steps, future)
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
-        from deepforecast.models.neural import _predict
+        from deepforecast.models.neural import _predict  # imports torch
 
         return _predict.simulate_paths(self, learned, steps, samples, seed, future)
 
@@ -563,7 +563,7 @@ class NeuralForecaster(Forecaster):
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
         """Components of an additive network, else integrated gradients."""
-        from deepforecast.models.neural import _explain
+        from deepforecast.models.neural import _explain  # imports torch
 
         # Components add up to the location of the forecast before differences and RevIN are inverted.
         if self.has_components and self.head in LOCATION_HEADS and SCALER_FACTS[self.scaler].keeps_sum:
@@ -579,7 +579,7 @@ class NeuralForecaster(Forecaster):
         """Attention weights of the next `steps`, empty without attention, see `_explain`."""
         if not self.has_attention:
             return ()
-        from deepforecast.models.neural import _explain
+        from deepforecast.models.neural import _explain  # imports torch
 
         return _explain.attention_maps(self, learned, steps, future)
 

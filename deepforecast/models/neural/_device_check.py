@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from deepforecast.data.frames import Frame
 from deepforecast.data.panel import Panel
 from deepforecast.errors import DeepForecastError, ParameterError, format_value, suppress_warnings
-from deepforecast.models.neural import _residual_correlation
+from deepforecast.models.neural import _fit, _residual_correlation
 from deepforecast.nn.batch import has_float64, without_float64
 from deepforecast.training.module import clip_gradients
 from deepforecast.training.process import torch_defaults
@@ -116,8 +116,6 @@ def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[F
 
 def _train_step(model: NeuralForecaster, batch: Batch) -> None:
     """Loss, gradient and clipping on the device of the network; raise if a gradient is on another one."""
-    from deepforecast.models.neural import _fit
-
     network = model.network_.train()
     batch = to_device(batch, next(network.parameters()).device)
     for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding

@@ -1,4 +1,13 @@
-"""Training of a network from the parameters of a model and a panel."""
+"""Training of a network from the parameters of a model and a panel.
+
+Where `fit` does what:
+
+- Columns, window length and network: `new_network`. Windows, and the options of the training: `build_batches`.
+- The steps, and the part of the data that calibrates quantiles: `_training.train_network`, which calls `training.trainer.train`.
+- A step: `WindowSampler.step_batches` draws windows, `ForecastModule.training_step` computes the loss of the network, which
+  scales each window (`ForecastNetwork.inputs`).
+- `TrainingMonitor` selects the weights: it goes back to earlier ones when the loss diverges, and `finish` loads the best.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +15,7 @@ import json
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,7 +24,6 @@ from deepforecast.core.params import format_param
 from deepforecast.core.preprocessing import refuse_short_series
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
-from deepforecast.core.threads import passive_waiting
 from deepforecast.data import features, windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.frequency import seasons
@@ -25,13 +33,14 @@ from deepforecast.data.windows import WindowColumns, WindowIndex
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural import _series_state
 from deepforecast.nn.names import SCALER_FACTS, Head, HeadFacts
-from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions, trainer_arguments
+from deepforecast.training.options import TRAINER_DEFAULTS, TrainingOptions
 from deepforecast.training.process import TRAINING_LOCK, quiet_import, torch_defaults
 
 if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
+DEFAULT_QUANTILES = (0.005, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.975, 0.995)
 AUTO_EPOCHS = 8  # epochs of max_steps="auto"
 LONG_SERIES = 20  # horizons; from this median length on, input_size="auto" is never shortened
 MIN_SHORT_INPUT = 18  # time steps; shortest window of input_size="auto" when it is shortened
@@ -46,71 +55,69 @@ class UserTraining(Monitor):
 def fit_network(
     model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None = None, lr_factor: float = 1.0
 ) -> LearnedState:
-    """Train a new network, or the one in `previous`; `lr_factor` multiplies the learning rate."""
-    with TRAINING_LOCK, passive_waiting("torch"), quiet_import():
+    """Train a new network, or a copy of the one in `previous`; `lr_factor` multiplies the learning rate.
+
+    While it trains, the monitor can take a snapshot of the state.
+    """
+    with TRAINING_LOCK, quiet_import():
         import torch
     # A caller may be in inference mode, whose tensors cannot be trained.
     with TRAINING_LOCK, torch_defaults(), torch.inference_mode(False):
-        return _fit_network(model, panel, monitor, previous, lr_factor)
+        original_panel, panel = panel, model._add_series_columns(panel, previous)
+        if previous is not None and model.keeps_series_scale:
+            scales = _series_state.known_scales(model, previous, original_panel)
+        else:
+            scales = _series_state.series_scales(original_panel, model)
+        if previous is None:
+            network = new_network(model, panel, scales)
+        else:
+            network = deepcopy(previous["network"])
+        shared: dict[str, Any] = {"network": network}
+        if model.scaler_scope == "panel":
+            shared["panel_scale"] = [float(values[0]) for values in scales]
+        columns = cast(WindowColumns, network.sizes.window_columns)
+        by_series = _series_state.last_observations(panel, columns, scales)
+        learned = LearnedState(by_series, shared, series=panel.series)
+
+        def snapshot() -> tuple[Panel, LearnedState]:
+            """The panel and the current state, with a copy of the network and an empty record."""
+            copies = {"network": deepcopy(network).eval(), "training_record": {}}
+            return original_panel, LearnedState(by_series, {**shared, **copies})
+
+        monitor.set_snapshot(snapshot)
+        with quiet_import():
+            from deepforecast.models.neural import _training  # imports Lightning
+
+        entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
+        monitor.set_snapshot(None)
+        return LearnedState(by_series, {**shared, **entries})
 
 
-def _fit_network(
-    model: NeuralForecaster,
-    panel: Panel,
-    monitor: Monitor,
-    previous: LearnedState | None,
-    lr_factor: float,
-) -> LearnedState:
-    """`fit_network` with torch's defaults set.
+def new_network(model: NeuralForecaster, panel: Panel, scales: tuple[Floats, Floats]) -> ForecastNetwork:
+    """Build a network for a panel, with its columns, window, season and initial weights.
 
-    Columns, season length and network are those of `previous`, or determined from the panel. While
-    it trains, the monitor can take a snapshot of the state.
+    `scales` are location and scale of each series. season_length="auto" is the shortest season of
+    the frequency, 1 if it has none.
     """
-    horizon = _required_horizon(model)
-    columns = None if previous is None else _series_state.window_columns(previous)
-    season = _season_length(model, panel) if previous is None else previous["network"].sizes.season
-    scale_source = previous if model.keeps_series_scale else None
-    scales = (
-        _series_state.series_scales(panel, model)
-        if scale_source is None
-        else _series_state.known_scales(model, scale_source, panel)
-    )
-    original_panel = panel
-    panel = model._add_series_columns(panel, previous)
-    if columns is None:
-        input_size = _resolve_input_size(model, panel, horizon, season)
-        calendar = features.validate_features(model.calendar, panel.calendar)
-        columns = windows.fit_window_columns(panel, input_size, horizon, calendar)
-        columns = model._select_columns(columns, panel)
-    network: ForecastNetwork = build_network(model, columns, season) if previous is None else deepcopy(previous["network"])
-    if previous is None and network.level_ratio is not None:
+    season = model.season_length
+    if isinstance(season, str):
+        season = (*seasons(panel.calendar.frequency), 1)[0]
+    horizon = cast(int, model.horizon)
+    input_size = _resolve_input_size(model, panel, horizon, season)
+    calendar = features.validate_features(model.calendar, panel.calendar)
+    columns = model._select_columns(windows.fit_window_columns(panel, input_size, horizon, calendar), panel)
+    network = build_network(model, columns, season)
+    if network.level_ratio is not None:
         network.level_ratio.fill_(_level_ratio(panel, columns))
-    if previous is None:
-        model._initialize(network, panel, columns, scales)
-    shared: dict[str, Any] = {"network": network}
-    if model.scaler_scope == "panel":
-        shared["panel_scale"] = [float(values[0]) for values in scales]
-    by_series = _series_state.last_observations(panel, columns, scales)
-    learned = LearnedState(by_series, shared, series=panel.series)
-
-    def snapshot() -> tuple[Panel, LearnedState]:
-        """The panel and the current state, with a copy of the network and an empty record."""
-        return original_panel, LearnedState(by_series, {**shared, "network": deepcopy(network).eval(), "training_record": {}})
-
-    monitor.set_snapshot(snapshot)
-    with quiet_import():
-        from deepforecast.models.neural import _training
-
-    entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
-    monitor.set_snapshot(None)
-    return LearnedState(by_series, {**shared, **entries})
+    model._initialize(network, panel, columns, scales)
+    return network
 
 
 def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) -> ForecastNetwork:
     """Build an untrained network, with initial weights from the seed of the model."""
-    from deepforecast.nn.batch import InputSizes
+    from deepforecast.nn.batch import InputSizes  # imports torch
     from deepforecast.nn.heads.registry import make_head
-    from deepforecast.nn.layers import SeededInit, embedding_width
+    from deepforecast.nn.layers import SeededInit, embedding_width  # imports torch
     from deepforecast.nn.network import ForecastNetwork
 
     # Numbers of categories of the embedded columns.
@@ -119,7 +126,9 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
     with SeededInit(model.seed):
         # Copies, as training changes weights of user objects.
         loss = deepcopy(model.loss) if model.head == "point" else None
-        levels = _quantile_levels(model) if model.head == "quantiles" else None
+        levels = None
+        if model.head == "quantiles":
+            levels = tuple(sorted(set(DEFAULT_QUANTILES if model.quantiles is None else model.quantiles)))
         head = make_head(deepcopy(model.head), loss=loss, quantiles=levels)
         sizes = InputSizes(
             input_size=columns.input_size,
@@ -148,50 +157,32 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
     'auto' values and `max_epochs` are resolved for `n_windows` training windows. learning_rate='find'
     becomes 0, for which the training loop runs the range test.
     """
-    trainer = trainer_arguments(model.trainer)
-    windows_per_batch = batch_size(model, n_windows)
+    trainer = {**TRAINER_DEFAULTS, **(model.trainer or {})}
+    # For loggers, as JSON types; other objects become texts.
+    params = {name: value for name, value in model.get_params().items() if name != "trainer"}
+    hyperparameters = json.loads(json.dumps({"model": type(model).__name__, **params}, default=format_param))
+    if isinstance(model.batch_size, str):  # several steps per epoch if there are few windows
+        batch_size = min(max(n_windows // AUTO_EPOCHS, 32), model.max_auto_batch)
+    else:
+        batch_size = model.batch_size
     if model.max_epochs is not None:
-        steps_per_epoch = max(-(-n_windows // (windows_per_batch * trainer["accumulate_grad_batches"])), 1)
+        steps_per_epoch = max(-(-n_windows // (batch_size * trainer["accumulate_grad_batches"])), 1)
         max_steps = steps_per_epoch * model.max_epochs
     elif isinstance(model.max_steps, str):
-        max_steps = default_max_steps(n_windows, windows_per_batch, model.max_auto_steps)
+        max_steps = default_max_steps(n_windows, batch_size, model.max_auto_steps)
     else:
         max_steps = model.max_steps
     shared_names = (
-        "weight_decay",
-        "lr_schedule",
-        "warmup",
-        "ema_decay",
-        "validate_every",
-        "patience",
-        "time_limit",
-        "seed",
-        "compile",
-        "checkpoint_dir",
-        "checkpoint_every",
-    )
+        "weight_decay", "lr_schedule", "warmup", "ema_decay", "validate_every", "patience", "time_limit", "seed", "compile",
+        "checkpoint_dir", "checkpoint_every",
+    )  # fmt: skip
     return TrainingOptions(
-        max_steps=max_steps, batch_size=windows_per_batch, lr_factor=lr_factor,
+        max_steps=max_steps, batch_size=batch_size, lr_factor=lr_factor,
         learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
-        teacher_forcing=getattr(model, "teacher_forcing", "constant"), hyperparameters=hyperparameters(model),
+        teacher_forcing=getattr(model, "teacher_forcing", "constant"), hyperparameters=hyperparameters,
         **{name: trainer.pop(name) for name in TRAINER_DEFAULTS}, trainer=trainer,
         **{name: getattr(model, name) for name in shared_names},
     )  # fmt: skip
-
-
-def hyperparameters(model: NeuralForecaster) -> dict[str, Any]:
-    """Class and parameters of the model as JSON types, without `trainer`; other objects become texts."""
-    params = {name: value for name, value in model.get_params().items() if name != "trainer"}
-    text = json.dumps({"model": type(model).__name__, **params}, default=format_param)
-    json_params: dict[str, Any] = json.loads(text)
-    return json_params
-
-
-def batch_size(model: NeuralForecaster, n_windows: int) -> int:
-    """The number of windows per batch; "auto" gives several steps per epoch if there are few windows."""
-    if not isinstance(model.batch_size, str):
-        return model.batch_size
-    return min(max(n_windows // AUTO_EPOCHS, 32), model.max_auto_batch)
 
 
 def default_max_steps(n_windows: int, batch_size: int, max_steps: int = 500) -> int:
@@ -255,7 +246,7 @@ def narrow_capabilities(
 
 def check_objects(model: NeuralForecaster) -> None:
     """Check a head or a loss that is passed as an object, see `nn.heads.registry`."""
-    from deepforecast.nn.heads.registry import check_head, check_loss
+    from deepforecast.nn.heads.registry import check_head, check_loss  # imports torch
 
     with torch_defaults():
         if isinstance(model.head, Head):
@@ -277,14 +268,14 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_batches(
-    model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]
-) -> tuple[Any, Any]:
-    """A `WindowSampler` of training batches, and `EvaluationWindows` or None.
+    model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats], lr_factor: float = 1.0
+) -> tuple[Any, Any, TrainingOptions]:
+    """A `WindowSampler` of training batches, `EvaluationWindows` or None, and the options of the training.
 
     `scales` are location and scale of each series. Raises if all series are too short to train on, or
     if all weights are 0.
     """
-    from deepforecast.nn.batch import WindowStore
+    from deepforecast.nn.batch import WindowStore  # imports torch
     from deepforecast.training.sampler import EvaluationWindows, WindowSampler
 
     arrays = windows.window_arrays(panel, columns)
@@ -298,20 +289,21 @@ def build_batches(
         refuse_short_series(model, panel, 2)
     if panel.weight is not None:
         refuse_zero_weights(training_targets(panel, window_index))
+    options = training_options(model, len(window_index), lr_factor)
     sampler = WindowSampler(
         store,
         arrays,
         window_index,
-        batch_size=batch_size(model, len(window_index)),
+        batch_size=options.batch_size,
         seed=model.seed,
         by_series=samples_by_series(model, panel, columns.input_size, columns.horizon),
-        stop_step=1,  # the callers set the number of steps
-        accumulate_grad_batches=trainer_arguments(model.trainer)["accumulate_grad_batches"],
+        stop_step=options.max_steps,
+        accumulate_grad_batches=options.accumulate_grad_batches,
     )
     if not n_validation:
-        return sampler, None
+        return sampler, None, options
     validation_index = windows.validation_windows(panel, columns.horizon, n_validation)
-    return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE)
+    return sampler, EvaluationWindows(store, arrays, validation_index, VALIDATION_BATCH_SIZE), options
 
 
 def training_targets(panel: Panel, window_index: WindowIndex) -> Panel:
@@ -324,7 +316,7 @@ def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
     """Factor that the scaler "level" multiplies its scales by, see `nn.scaling.level_ratio`."""
     import torch
 
-    from deepforecast.nn.scaling import level_ratio
+    from deepforecast.nn.scaling import level_ratio  # imports torch
 
     target_only = replace(columns, numeric=(), categorical=(), static=(), static_codes=())
     arrays = windows.window_arrays(replace(panel, covariates={}, static={}), target_only)
@@ -357,40 +349,6 @@ def _resolve_validation_size(model: NeuralForecaster, panel: Panel) -> int:
             parameter="validation_size",
         )
     return model.validation_size
-
-
-def _quantile_levels(model: NeuralForecaster) -> tuple[float, ...]:
-    """The quantile levels to train, sorted and without duplicates; raise for an empty list."""
-    from deepforecast.models.neural._base import DEFAULT_QUANTILES
-
-    if model.quantiles is not None and not model.quantiles:
-        raise ParameterError(
-            "`quantiles` must be a non-empty list of probabilities, or None for 15 levels, got "
-            "an empty list.",
-            hint="Pass e.g. quantiles=[0.1, 0.5, 0.9], or leave it out.",
-            parameter="quantiles",
-        )
-    return tuple(sorted(set(model.quantiles or DEFAULT_QUANTILES)))
-
-
-def _required_horizon(model: NeuralForecaster) -> int:
-    """The horizon; raise `ParameterError` if the model has none."""
-    if model.horizon is None:
-        raise ParameterError(
-            f"{type(model).__name__} requires a `horizon` before `fit`, as the network is trained "
-            "for it.",
-            hint=f"Set {type(model).__name__}(horizon=...).",
-            parameter="horizon",
-        )
-    return model.horizon
-
-
-def _season_length(model: NeuralForecaster, panel: Panel) -> int:
-    """Time steps per season; "auto": the shortest season of the frequency, 1 if it has none."""
-    if not isinstance(model.season_length, str):
-        return model.season_length
-    lengths = seasons(panel.calendar.frequency)
-    return lengths[0] if lengths else 1
 
 
 def _resolve_input_size(model: NeuralForecaster, panel: Panel, horizon: int, season: int) -> int:

@@ -54,7 +54,7 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
     `panel` has the training data after preprocessing.
     """
     with quiet_import():
-        from deepforecast.training.module import ForecastModule
+        from deepforecast.training.module import ForecastModule  # imports Lightning
 
     network = model.network_
     columns = _series_state.window_columns(model.fitted_state().learned)
@@ -65,7 +65,7 @@ def lightning_module(model: NeuralForecaster, panel: Panel) -> Any:
     @torch_defaults()
     def on_finished() -> None:
         """Store the residual correlation of the trained network ("correlation_factor"), which sample paths use."""
-        from deepforecast.models.neural import _residual_correlation
+        from deepforecast.models.neural import _residual_correlation  # imports torch
 
         state = model.fitted_state()
         if state.learned["network"] is not network:  # the model was fitted again
@@ -97,8 +97,8 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     Raises `NotFittedError` if neither `fit` nor `lightning_module` was called before.
     """
     with quiet_import():
-        from deepforecast.training.module import ForecastDataModule
-        from deepforecast.training.sampler import EvaluationWindows
+        from deepforecast.training.module import ForecastDataModule  # imports Lightning
+        from deepforecast.training.sampler import EvaluationWindows  # imports torch
 
     if "state_" not in model.__dict__:
         raise NotFittedError(
@@ -110,8 +110,7 @@ def datamodule(model: NeuralForecaster, frame: Frame, static: Frame | None) -> A
     columns = _series_state.window_columns(state.learned)
     scales = _series_state.known_scales(model, state.learned_with_series, panel)
     panel = model._add_series_columns(panel, state.learned_with_series)
-    sampler, validation = _fit.build_batches(model, panel, columns, scales)
-    options = _fit.training_options(model, len(sampler.window_index))
+    sampler, validation, options = _fit.build_batches(model, panel, columns, scales)
     sampler.stop_step = options.max_steps * options.accumulate_grad_batches
     sampler.accumulate_grad_batches = 1
     last_windows = windows.validation_windows(panel, columns.horizon, columns.horizon)

@@ -38,6 +38,7 @@ from torch import Tensor, nn
 
 from deepforecast.core.atomic import replace_file
 from deepforecast.core.forecast import resolve_bounds
+from deepforecast.data.features import PERIODS
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import CapabilityError, DependencyError, ParameterTypeError, SaveError, format_value
 from deepforecast.models.neural._forecast import QuantileFactors, quantile_factors
@@ -335,8 +336,6 @@ def _import_onnx() -> Any:
 
 def _metadata(model: NeuralForecaster, columns: WindowColumns, probabilities: tuple[float, ...]) -> dict[str, Any]:
     """The metadata of the file as JSON types, described in the docstring of the module."""
-    from deepforecast.data.features import PERIODS
-
     return {
         "model": type(model).__name__,
         "input_size": columns.input_size,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_threads
@@ -19,9 +18,8 @@ from deepforecast.data import windows
 from deepforecast.data.frames import Floats
 from deepforecast.data.panel import Panel
 from deepforecast.models.neural._forecast import to_array
-from deepforecast.models.neural._series_state import window_columns
-from deepforecast.nn.batch import Batch, WindowStore
-from deepforecast.nn.network import AutoregressiveBody, ForecastNetwork
+from deepforecast.nn.batch import WindowStore
+from deepforecast.nn.network import AutoregressiveBody
 from deepforecast.training.process import torch_defaults
 from deepforecast.training.sampler import gather_batch, place_on_device, to_device
 
@@ -53,12 +51,13 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
 
 @torch_defaults()
 def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, panel: Panel) -> Floats:
-    """Residuals divided by the predicted interquartile range, (windows, horizon); NaN where missing.
+    """Residuals (target - median) / interquartile range, (windows, horizon).
 
-    The windows are all training windows, or MAX_WINDOWS of them drawn at random.
+    The divisor is 1 where the quartiles are equal. Missing targets, those of weight 0 and constant
+    windows give NaN. The windows are all training windows, or MAX_WINDOWS of them drawn at random.
     """
     network = learned.shared["network"]
-    columns = window_columns(learned)
+    columns = network.sizes.window_columns
     window_index = windows.training_windows(
         panel, columns.input_size, columns.horizon, model.validation_size or 0, model.recent_windows
     )
@@ -81,25 +80,14 @@ def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, pane
         for begin in range(0, len(series), BATCH_SIZE):
             selection = slice(begin, begin + BATCH_SIZE)
             batch = to_device(gather_batch(store, arrays, index[selection], cutoff[selection]), device)
-            residuals.append(_batch_residuals(network, batch, levels))
+            raw, scaling = network(batch)
+            lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
+            iqr = upper - lower
+            target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
+            if batch.weight is not None:
+                target = target.masked_fill(batch.weight.to(target.device) == 0, torch.nan)
+            residuals.append(to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr))))
     return np.concatenate(residuals)
-
-
-def _batch_residuals(network: ForecastNetwork, batch: Batch, levels: Tensor) -> Floats:
-    """(target - median) / interquartile range of a batch, (windows, horizon).
-
-    `levels` are the probabilities of lower quartile, median and upper quartile. The divisor is 1
-    where the quartiles are equal. Missing targets, those of weight 0
-    and constant windows give NaN.
-    """
-    raw, scaling = network(batch)
-    lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
-    iqr = upper - lower
-    target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)
-    if batch.weight is not None:
-        target = target.masked_fill(batch.weight.to(target.device) == 0, torch.nan)
-    residuals: Floats = to_array((target - median) / torch.where(iqr > 0, iqr, torch.ones_like(iqr)))
-    return residuals
 
 
 def normal_scores(residuals: Floats) -> Floats:

@@ -17,7 +17,6 @@ import numpy as np
 from deepforecast.core import object_serialization, params
 from deepforecast.core.encoding import InvalidManifest
 from deepforecast.core.state import LearnedState
-from deepforecast.core.threads import passive_waiting
 from deepforecast.data.features import NAMES
 from deepforecast.data.windows import WindowColumns
 from deepforecast.errors import format_list, format_value
@@ -57,7 +56,7 @@ def check_restorable(model: NeuralForecaster) -> None:
     modules = [value for value in (model.head, model.loss) if hasattr(value, "state_dict")]
     if not modules:
         return
-    from deepforecast.nn.heads.registry import equal_outputs
+    from deepforecast.nn.heads.registry import equal_outputs  # imports torch
 
     with torch_defaults():
         for module in modules:
@@ -95,7 +94,7 @@ def _rebuild_network(
     model: NeuralForecaster, columns: WindowColumns, season: int, weights: Mapping[str, Any]
 ) -> ForecastNetwork:
     """Build the network and load its weights; all sizes are checked before memory is allocated."""
-    with passive_waiting("torch"), quiet_import():
+    with quiet_import():
         import torch
     _check_sizes(model, sum(map(_n_values, weights.values())))
     with torch_defaults():
@@ -139,7 +138,7 @@ def _check_sizes(model: NeuralForecaster, n_weights: int) -> None:
 
     Parameters that all networks share (`NeuralForecaster`) are no sizes of layers.
     """
-    from deepforecast.models.neural._base import NeuralForecaster
+    from deepforecast.models.neural._base import NeuralForecaster  # imports this module
 
     for name in params.declared_params(type(model)):
         if name in params.declared_params(NeuralForecaster):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deepforecast.core.arrays import warn_constant_in_fit
 from deepforecast.core.state import LearnedState, State
 from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
@@ -74,8 +75,6 @@ def warn_constant_covariates(name: str, state: State, future: Mapping[str, Covar
     constant = {column: future[column] for column in future if columns.scale.get(column) == 0.0}
     if not constant:
         return
-    from deepforecast.core.arrays import warn_constant_in_fit
-
     warn_constant_in_fit(
         name,
         np.tile([columns.loc[column] for column in constant], (len(state.series), 1)),
@@ -150,7 +149,7 @@ def estimate_scale(values: Floats, scaler: str) -> tuple[float, float]:
     """Location and scale of the values (steps,) of a series, which may have NaN, by this scaler."""
     import torch
 
-    from deepforecast.nn.scaling import series_scale
+    from deepforecast.nn.scaling import series_scale  # imports torch
 
     with torch_defaults():
         loc, scale = series_scale(torch.tensor(values).unsqueeze(0), scaler)

@@ -18,7 +18,7 @@ from deepforecast.data import windows
 from deepforecast.data.frames import Ints
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
-from deepforecast.models.neural import _calibration, _fit, _series_state
+from deepforecast.models.neural import _calibration, _fit, _residual_correlation, _series_state
 from deepforecast.nn.batch import WindowStore
 from deepforecast.training.callbacks import TrainingRecord
 from deepforecast.training.options import TrainingOptions
@@ -50,15 +50,15 @@ def train_network(
     """
     if isinstance(monitor, _fit.UserTraining):
         return {"training_record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
-    columns = _series_state.window_columns(learned)
+    network = learned.shared["network"]
+    columns = network.sizes.window_columns
     scales = (learned.by_series["loc"], learned.by_series["scale"])
-    sampler, validation = _fit.build_batches(model, panel, columns, scales)
-    options = _fit.training_options(model, len(sampler.window_index), lr_factor)
+    sampler, validation, options = _fit.build_batches(model, panel, columns, scales, lr_factor)
     entries = {} if previous is None else _calibration.continued(previous, panel)
     tail = np.zeros(len(panel), dtype=np.int64)
     if previous is None and _calibration.calibrates(model):
         tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
-        reason = _calibration.reason_not_calibrated(model, learned.shared["network"], panel, tail, options.max_steps)
+        reason = _calibration.reason_not_calibrated(model, network, panel, tail, options.max_steps)
         if not reason and validation is None and panel.weight is not None:
             index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
             if not np.any(_fit.training_targets(panel, index).weight):
@@ -72,7 +72,6 @@ def train_network(
     else:
         record = _run(model, panel, learned, monitor, sampler, options, validation)
         if tail.any():
-            network = learned.shared["network"]
             entries = _calibration.calibrate(model, network, tail_sampler.windows, tail_sampler.rows, panel, tail)
     return {"training_record": _record_arrays(record), **entries}
 
@@ -85,24 +84,24 @@ def _train_twice(
 
     `tail_sampler` has scales without the tail. Returns the record of both parts and the entry of the calibration.
     """
-    columns, n_steps = _series_state.window_columns(learned), options.max_steps // 2
+    network, n_steps = learned.shared["network"], options.max_steps // 2
+    columns = network.sizes.window_columns
     time_limit = None if options.time_limit is None else options.time_limit / 2
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
     first_sampler = replace(tail_sampler, window_index=window_index)
-    first_options = _phase(options, "held_out", max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
-    first = _run(model, panel, learned, monitor, first_sampler, first_options)
-    network = learned.shared["network"]
+    first_options = replace(options, max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
+    first = _run(model, panel, learned, monitor, first_sampler, first_options, folder="held_out")
     entries = _calibration.calibrate(model, network, first_sampler.windows, first_sampler.rows, panel, tail)
     if first.stop_reason in STOPPED:
         return first, entries
     network.cpu()  # where a checkpoint of the second part is restored
     second_sampler = replace(sampler, seed=sampler.seed ^ SECOND_SEED)
-    second_options = _phase(
-        options, "all", max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
+    second_options = replace(
+        options, max_steps=options.max_steps - n_steps, steps_before=n_steps, time_limit=time_limit,
         seed=options.seed ^ SECOND_SEED,
         learning_rate=(options.learning_rate or max(first.learning_rate)) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
-    second = _run(model, panel, learned, monitor, second_sampler, second_options)
+    second = _run(model, panel, learned, monitor, second_sampler, second_options, folder="all")
     return join_records(first, second), entries
 
 
@@ -115,26 +114,22 @@ def _scaled_without_tail(
     return replace(sampler, rows=rows, windows=WindowStore.from_arrays(rows))
 
 
-def _phase(options: TrainingOptions, name: str, **changes: Any) -> TrainingOptions:
-    """The options of a part of the training, with checkpoints in a subfolder of this name."""
-    folder = None if options.checkpoint_dir is None else str(Path(options.checkpoint_dir) / name)
-    return replace(options, checkpoint_dir=folder, **changes)
-
-
 def _run(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler, options: TrainingOptions,
-    validation: EvaluationWindows | None = None,
+    validation: EvaluationWindows | None = None, folder: str = "",
 ) -> TrainingRecord:
     """Train the network of `learned` in place; checkpoints identify the run by parameters, data and initial weights.
 
-    The fits of a backtest write no checkpoints; those of a second part do not depend on when the first part stopped.
+    The checkpoints of a part of the training are in a `folder` of their own. The fits of a backtest write no checkpoints;
+    those of a second part do not depend on when the first part stopped.
     """
     network = learned.shared["network"]
     sampler.stop_step = options.max_steps
+    run: dict[str, str] = {}
     if not monitor.is_outermost:
         options = replace(options, checkpoint_dir=None)
-    run: dict[str, str] = {}
-    if options.checkpoint_dir is not None:
+    elif options.checkpoint_dir is not None:
+        options = replace(options, checkpoint_dir=str(Path(options.checkpoint_dir) / folder))
         params = model.get_params(deep=False).items()
         run = {name: value if isinstance(value, str) else identify_param(value) for name, value in params}
         run |= {name: str(getattr(options, name)) for name in ARITHMETIC_OPTIONS}
@@ -186,7 +181,8 @@ def fine_tune(
 ) -> LearnedState:
     """Train a copy of the learned network further, by default at a tenth of the learning rate.
 
-    The weights and buffers of the modules in `freeze` stay bitwise equal. `learned` is unchanged.
+    The residual correlation is estimated again. The weights and buffers of the modules in `freeze`
+    stay bitwise equal. `learned` is unchanged.
     """
     model = _with_options(model, max_steps, learning_rate)
     lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None else 1.0
@@ -208,7 +204,7 @@ def fine_tune(
     # updates its statistics.
     network.load_state_dict(frozen_weights, strict=False)
     network.requires_grad_(True)
-    return fine_tuned
+    return _residual_correlation.fit_residual_correlation(model, replace(fine_tuned, history=panel), panel)
 
 
 def _with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:

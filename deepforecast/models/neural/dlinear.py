@@ -48,6 +48,6 @@ class DLinear(NeuralForecaster):
     )
 
     def _body(self, sizes: InputSizes) -> DLinearBody:
-        from deepforecast.nn.linear import DLinearBody
+        from deepforecast.nn.linear import DLinearBody  # imports torch
 
         return DLinearBody(sizes, self.moving_average)

@@ -40,12 +40,10 @@ class GRU(RecurrentForecaster):
     coverage_slow: ClassVar[bool] = True
 
     cell: ClassVar[str] = "gru"
+    cell_params: ClassVar[dict[str, str]] = {"reset": "reset"}
 
     reset: Literal["after", "before"] = param(
         default="after",
         help="where the reset gate r is applied to the state h; 'after' the matrix product, r * (U h + b), as in torch; "
         "'before' it, U (r * h) + b, as in Cho et al. (2014)",
     )
-
-    def _cell_options(self) -> dict[str, str]:
-        return {"reset": self.reset}

@@ -52,6 +52,6 @@ class MLP(NeuralForecaster):
     )
 
     def _body(self, sizes: InputSizes) -> MLPBody:
-        from deepforecast.nn.mlp import MLPBody
+        from deepforecast.nn.mlp import MLPBody  # imports torch
 
         return MLPBody(sizes, self.hidden_sizes, self.dropout, self.activation, self.normalization)

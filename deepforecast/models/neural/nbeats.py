@@ -74,7 +74,7 @@ class NBEATS(NeuralForecaster):
 
     def _body(self, sizes: InputSizes) -> NBEATSBody:
         """The stacks of blocks; raise `ParameterError` for unknown kinds in `stacks`."""
-        from deepforecast.nn.nbeats import NBEATSBody
+        from deepforecast.nn.nbeats import NBEATSBody  # imports torch
 
         unknown = [stack for stack in self.stacks if stack not in STACK_KINDS]
         if unknown or not self.stacks:

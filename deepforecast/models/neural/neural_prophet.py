@@ -10,6 +10,8 @@ from deepforecast.core.additive import AdditiveForecaster
 from deepforecast.core.model_file import histories_required_error
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities, register
+from deepforecast.core.time_feature_records import check_time_features
+from deepforecast.errors import CapabilityError
 from deepforecast.models.neural._base import NEURAL, NeuralForecaster
 from deepforecast.nn.names import LocationHeadName
 
@@ -128,8 +130,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     def predictor(self, quantiles: Sequence[float] = ()) -> Predictor:
         """Raise `CapabilityError`, because arrays do not contain the ids of the series."""
-        from deepforecast.errors import CapabilityError
-
         self.fitted_state()
         raise CapabilityError(
             f"{self.name} cannot forecast from arrays, because scales and coefficients are looked up by series id.",
@@ -140,7 +140,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
     @property
     def reserved_names(self) -> tuple[str, ...]:
         """Names of components that seasonalities, events and covariates cannot have."""
-        from deepforecast.models.neural._additive import LAGS_NAME
+        from deepforecast.models.neural._additive import LAGS_NAME  # imports torch
 
         return ("trend", LAGS_NAME, "rest")
 
@@ -160,7 +160,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return "multiplicative" not in modes
 
     def _add_series_columns(self, panel: Panel, learned: LearnedState | None) -> Panel:
-        from deepforecast.models.neural._additive import add_series_codes
+        from deepforecast.models.neural._additive import add_series_codes  # imports torch
 
         return add_series_codes(self, panel, learned)
 
@@ -170,29 +170,27 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         return replace(columns, time_features=self._time_features(panel), scale=scales)
 
     def _time_features(self, panel: Panel | None) -> TimeFeatures | None:
-        from deepforecast.models.neural._additive import EXAMPLE, fit_time_features
+        from deepforecast.models.neural._additive import EXAMPLE, fit_time_features  # imports torch
 
         return EXAMPLE if panel is None else fit_time_features(self, panel)
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        from deepforecast.core.time_feature_records import check_time_features
-
         check_time_features(record, future_names, self.country)
 
     def _initialize(self, network: ForecastNetwork, panel: Panel, columns: WindowColumns, scale: tuple[Floats, Floats]) -> None:
-        from deepforecast.models.neural._additive import initialize
+        from deepforecast.models.neural._additive import initialize  # imports torch
 
         initialize(self, network, panel, columns, scale)
 
     def _body(self, sizes: InputSizes) -> NeuralProphetBody:
-        from deepforecast.models.neural._additive import network_spec
+        from deepforecast.models.neural._additive import network_spec  # imports torch
         from deepforecast.nn.neural_prophet import NeuralProphetBody
 
         return NeuralProphetBody(sizes, network_spec(self, sizes.window_columns))
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         """Warn of covariates that were constant in fit and change now."""
-        from deepforecast.models.neural._additive import warn_unlearned
+        from deepforecast.models.neural._additive import warn_unlearned  # imports torch
 
         super()._check_future(state, future)
         if future:
@@ -204,6 +202,6 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
         )
 
     def _explain(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> dict[str, Floats]:
-        from deepforecast.models.neural._additive import merge_level
+        from deepforecast.models.neural._additive import merge_level  # imports torch
 
         return merge_level(super()._explain(learned, steps, future))

@@ -43,6 +43,6 @@ class NLinear(NeuralForecaster):
     capabilities = replace(NEURAL, static=False)
 
     def _body(self, sizes: InputSizes) -> NLinearBody:
-        from deepforecast.nn.linear import NLinearBody
+        from deepforecast.nn.linear import NLinearBody  # imports torch
 
         return NLinearBody(sizes)

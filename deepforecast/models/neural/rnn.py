@@ -39,10 +39,8 @@ class RNN(RecurrentForecaster):
     coverage_slow: ClassVar[bool] = True
 
     cell: ClassVar[str] = "rnn"
+    cell_params: ClassVar[dict[str, str]] = {"nonlinearity": "activation"}
 
     activation: Literal["tanh", "relu"] = param(
         default="tanh", help="activation function of the recurrent layers"
     )
-
-    def _cell_options(self) -> dict[str, str]:
-        return {"nonlinearity": self.activation}

@@ -163,9 +163,9 @@ class Seq2Seq(AutoregressiveForecaster):
 
     def _body(self, sizes: InputSizes) -> Seq2SeqBody:
         """The encoder and the autoregressive decoder."""
-        from deepforecast.nn.attention import AttentionOptions
+        from deepforecast.nn.attention import AttentionOptions  # imports torch
         from deepforecast.nn.recurrent import RecurrentOptions
-        from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions
+        from deepforecast.nn.seq2seq import Seq2SeqBody, Seq2SeqOptions  # imports torch
 
         layers = RecurrentOptions(self.cell, self.hidden_size, self.n_layers, self.bidirectional, self.dropout)
         attention = None

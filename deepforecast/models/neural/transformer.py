@@ -143,14 +143,14 @@ class Transformer(AutoregressiveForecaster):
         return True
 
     def _body(self, sizes: InputSizes) -> DirectBody | AutoregressiveBody:
-        from deepforecast.nn.transformer import TransformerAutoregressive, TransformerDirect
+        from deepforecast.nn.transformer import TransformerAutoregressive, TransformerDirect  # imports torch
 
         body_class = TransformerAutoregressive if self.autoregressive else TransformerDirect
         return body_class(sizes, self._options(sizes.input_size))
 
     def _options(self, input_size: int) -> TransformerOptions:
         """The options of the body; raise `ParameterError` if a patch is longer than the window."""
-        from deepforecast.nn.encoder_decoder import LayerOptions
+        from deepforecast.nn.encoder_decoder import LayerOptions  # imports torch
         from deepforecast.nn.transformer import TransformerOptions, default_patch_length
 
         default_length = default_patch_length(input_size)

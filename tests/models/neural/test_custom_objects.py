@@ -151,7 +151,7 @@ def test_objects_survive_clone_repr_and_loggers(params: dict[str, Any], text: st
     assert model == model.clone() == clone(model) == copy.deepcopy(model)
     for name, value in params.items():
         assert model.get_params()[name] is value
-    hyperparameters = _fit.hyperparameters(model)
+    hyperparameters = dict(_fit.training_options(model, 100).hyperparameters)
     assert json.loads(json.dumps(hyperparameters)) == hyperparameters
     assert text.partition("=")[2] in hyperparameters.values()
     assert not params.keys() & resolve_ranges(model, None).keys()  # set by the user, so not searched
