@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import ParameterError, format_value
+from deepforecast.errors import CollectedWarnings, ParameterError, collect_warnings, emit_warnings, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._array_predictor import Predictor
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
@@ -44,6 +44,7 @@ from deepforecast.training.options import check_trainer
 from deepforecast.training.process import quiet_import
 
 if TYPE_CHECKING:
+    from deepforecast.data.columns import Columns
     from deepforecast.core.forecast import AttentionMap
     from deepforecast.data.components import TimeFeatures
     from deepforecast.data.windows import WindowColumns
@@ -298,9 +299,76 @@ class NeuralForecaster(Forecaster):
         """
         from deepforecast.models.neural import _predict  # imports torch
 
+        _series_state.refuse_pretrained(self)
         state = self._state_for_frame(frame, static)
         panel = require_training_data(self.name, state.learned)
         return fitted_frame(self.name, panel, _predict.fitted_values(self, state.learned, panel))
+
+    def pretrain(
+        self, frame: Frame, objective: Any = "auto", *, freq: Any = None, columns: Columns | Mapping[str, Any] | None = None,
+        static: Frame | None = None, max_steps: int | None = None, learning_rate: float | None = None,
+    ) -> Self:
+        """Train the network on windows of a frame without a forecast as target (self-supervised), from scratch.
+
+        Parts of each window are hidden, and the network learns to infer them. Afterwards `fine_tune` trains it to
+        forecast, usually on fewer data than `fit` would need; after "next_patch", a `DecoderOnly` can also forecast
+        series that it has never seen, with predict(frame=...). `save(path, histories=False)` stores the weights alone.
+
+        Parameters
+        ----------
+        frame : DataFrame
+            Series to pretrain on, as for `fit`.
+        objective : str, Objective, list or dict, default "auto"
+            What the network learns: "masked_patches" (BERT), "masked_spans" (SpanBERT), "next_patch" (GPT),
+            "next_window" (next-sentence prediction) or "permutation_order" (XLNet); an `Objective`, e.g.
+            MaskedPatches(fraction=0.3); or several of these, as a list or as a dict with their weights. "auto": "next_patch"
+            for networks that are causal, otherwise "masked_patches".
+        freq : str, optional
+            Frequency, as for `fit`.
+        columns : Columns or dict, optional
+            Names and roles of the columns, as for `fit`.
+        static : DataFrame, optional
+            Static covariates, one row per series.
+        max_steps : int, optional
+            Number of training steps. Defaults to that of the constructor.
+        learning_rate : float, optional
+            Maximum learning rate. Defaults to that of the constructor.
+
+        Returns
+        -------
+        Self
+            The pretrained model.
+
+        Raises
+        ------
+        CapabilityError
+            If the network has no encoder over patches, which the objective needs.
+
+        See Also
+        --------
+        fine_tune : Trains the pretrained network to forecast.
+
+        Examples
+        --------
+        >>> from deepforecast import Transformer
+        >>> from deepforecast.datasets import generate
+        >>> model = Transformer(horizon=7, input_size=28, d_model=8, n_heads=2, n_layers=1, seed=1)
+        >>> model = model.pretrain(generate(5, 200), "masked_patches", max_steps=20)
+        >>> model.fine_tune(generate(1, 100), max_steps=20).predict().shape
+        (7, 3)
+        """
+        collected = CollectedWarnings()
+        with collect_warnings(collected):
+            panel = Panel.from_frame(frame, freq=freq, columns=columns, static=static)
+            state = self._fit_panel(panel, _fit.UserTraining())
+        with quiet_import():  # of Lightning
+            from deepforecast.models.neural import _pretraining
+
+        history = cast(Panel, state.learned.history)
+        learned = _pretraining.pretrain(self, state.learned, history, objective, max_steps, learning_rate)
+        self.state_ = replace(state, learned=learned)
+        emit_warnings(collected)
+        return self
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:
         """Create a LightningModule with a new network, to be trained by a Trainer of the user.
@@ -369,6 +437,7 @@ class NeuralForecaster(Forecaster):
         Predictor
             Callable with arrays, see `Predictor`.
         """
+        _series_state.refuse_pretrained(self)
         return Predictor.from_model(self, quantiles)
 
     def beam_search(
@@ -425,6 +494,7 @@ class NeuralForecaster(Forecaster):
         """
         from deepforecast.models.neural import _onnx  # imports torch
 
+        _series_state.refuse_pretrained(self)
         _onnx.export_network(self, path)
 
     def device_step(self, device: str) -> None:
@@ -463,6 +533,10 @@ class NeuralForecaster(Forecaster):
             facts, any_probability = HEAD_FACTS[self.head], self.head != "quantiles"
         uses_level = isinstance(self.loss, str) and LOSS_FACTS[self.loss].uses_level
         return _fit.narrow_capabilities(declared, facts, any_probability, uses_level, self.scaler)
+
+    def _resolve_horizon(self, horizon: int | None) -> int:
+        _series_state.refuse_pretrained(self)
+        return super()._resolve_horizon(horizon)
 
     def _check_future(self, state: State, future: Mapping[str, Covariate]) -> None:
         _series_state.warn_constant_covariates(self.name, state, future)

@@ -32,9 +32,9 @@ FREE_CONSTANTS = 10_000_000  # the same for the number of values in buffers
 NAME_LISTS = ("numeric", "categorical", "static", "static_codes", "calendar")
 # "window_columns": WindowColumns; "training_record": see `_training`; optional are "panel_scale"
 # (of the panel), "correlation_factor" (Cholesky factor of the residual correlation), "calibration" (see `_calibration`) and
-# "not_calibrated" (the reason why there is no calibration).
+# "not_calibrated" (the reason why there is no calibration) and "pretraining" (see `_pretraining`).
 SHARED_KEYS = ("window_columns", "season_length", "training_record", "weights")
-OPTIONAL_KEYS = ("panel_scale", "correlation_factor", "calibration", "not_calibrated")
+OPTIONAL_KEYS = ("panel_scale", "correlation_factor", "calibration", "not_calibrated", "pretraining")
 CALIBRATION_ARRAYS = ("probabilities", "factors", "levels", "uncalibrated", "calibrated")
 RECORD_ARRAYS = ("loss", "learning_rate", "gradient_norm", "seconds", "validation_steps", "validation_loss")
 
@@ -86,6 +86,7 @@ def deserialize(model: NeuralForecaster, learned: LearnedState) -> LearnedState:
     _check_calibration(shared.get("calibration"))
     if not isinstance(shared.get("not_calibrated", ""), str):
         raise InvalidManifest(f"'not_calibrated' of the network must be a string, got {format_value(shared['not_calibrated'])}")
+    _check_pretraining(shared.get("pretraining"))
     network = _rebuild_network(model, columns, season, weights)
     return replace(learned, shared={**shared, "network": network})
 
@@ -310,6 +311,24 @@ def _check_calibration(calibration: Any) -> None:
     if not isinstance(calibration["windows"], float) or not 0 < calibration["windows"] < math.inf:
         raise InvalidManifest(f"'windows' of the calibration must be a positive float, got {format_value(calibration['windows'])}")
     _check_integer(calibration["end"], "end", -(2**63), 2**63 - 1)
+
+
+def _check_pretraining(entry: Any) -> None:
+    """Raise `InvalidManifest` unless `entry` is None or an entry of `_pretraining.pretrain`."""
+    if entry is None:
+        return
+    is_valid = (
+        isinstance(entry, dict)
+        and set(entry) == {"objectives", "trains_forecast"}
+        and isinstance(entry["trains_forecast"], bool)
+        and isinstance(entry["objectives"], list)
+        and all(isinstance(name, str) for name in entry["objectives"])
+    )
+    if not is_valid:
+        raise InvalidManifest(
+            "'pretraining' of the network must have a list of names 'objectives' and a bool 'trains_forecast', got "
+            f"{format_value(entry, 200)}"
+        )
 
 
 def _check_numbers(numbers: Any, label: str, names: list[str], minimum: float, maximum: float) -> None:

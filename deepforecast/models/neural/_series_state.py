@@ -21,7 +21,7 @@ from deepforecast.data.covariates import UNKNOWN, Covariate
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
 from deepforecast.data.windows import WindowColumns
-from deepforecast.errors import DataError
+from deepforecast.errors import DataError, NotFittedError, format_list
 from deepforecast.training.process import torch_defaults
 
 if TYPE_CHECKING:
@@ -176,3 +176,14 @@ def _append_rows(previous: Floats, values: Floats, panel: Panel) -> Floats:
         new_values = values[panel.indptr[index] : panel.indptr[index + 1]][-length:]
         updated[index] = np.concatenate([previous[index, len(new_values) :], new_values])
     return updated
+
+
+def refuse_pretrained(model: NeuralForecaster) -> None:
+    """Raise `NotFittedError` if the network is only pretrained, by objectives that do not train its forecasts."""
+    entry = model.fitted_state().learned.shared.get("pretraining")
+    if entry is not None and not entry["trains_forecast"]:
+        raise NotFittedError(
+            f"{model.name} cannot forecast yet, as pretraining ({format_list(entry['objectives'])}) has not trained the output of "
+            "forecasts.",
+            hint="Call fine_tune(frame) first.",
+        )

@@ -44,7 +44,8 @@ def train_network(
     """Train the network of `learned` in place; return the entries "training_record" and "calibration" of the state.
 
     Quantiles are calibrated on the rows held out for validation. Without these, the tail of the series is held out for
-    the first part of the steps, and the second part has all windows. A network that is fine-tuned keeps its factors.
+    the first part of the steps, and the second part has all windows. A network that is fine-tuned keeps its factors,
+    unless it was only pretrained before.
     With a user's own Trainer the network is not trained. Instead of "calibration" there is "not_calibrated", the reason,
     if it is not possible.
     """
@@ -54,9 +55,10 @@ def train_network(
     columns = network.sizes.window_columns
     scales = (learned.by_series["loc"], learned.by_series["scale"])
     sampler, validation, options = _fit.build_batches(model, panel, columns, scales, lr_factor)
-    entries = {} if previous is None else _calibration.continued(previous, panel)
+    is_first = previous is None or "pretraining" in previous.shared
+    entries = {} if previous is None or is_first else _calibration.continued(previous, panel)
     tail = np.zeros(len(panel), dtype=np.int64)
-    if previous is None and _calibration.calibrates(model):
+    if is_first and _calibration.calibrates(model):
         tail = _calibration.held_out_rows(panel, columns.horizon, model.validation_size)
         reason = _calibration.reason_not_calibrated(model, network, panel, tail, options.max_steps)
         if not reason and validation is None and panel.weight is not None:
@@ -179,13 +181,14 @@ def fine_tune(
     max_steps: int | None = None,
     learning_rate: float | None = None,
 ) -> LearnedState:
-    """Train a copy of the learned network further, by default at a tenth of the learning rate.
+    """Train a copy of the learned network further, by default at a tenth of the learning rate (all of it if it was only pretrained).
 
     The residual correlation is estimated again. The weights and buffers of the modules in `freeze`
     stay bitwise equal. `learned` is unchanged.
     """
     model = _with_options(model, max_steps, learning_rate)
-    lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None else 1.0
+    is_trained = "pretraining" not in learned.shared  # otherwise the output of forecasts is new
+    lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None and is_trained else 1.0
     previous_network = learned.shared["network"]
     names = frozen_parameters(previous_network, freeze)
     initial_network = deepcopy(previous_network)
