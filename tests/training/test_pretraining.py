@@ -257,10 +257,13 @@ def test_objectives_draw_their_patches_from_the_seed_and_prefer_observed_ones() 
     observed[:, :6] = 0.0
     torch.manual_seed(0)
     chosen = choose_patches(observed, 0.15)
-    assert chosen.sum(1).tolist() == [2] * 200 and not chosen[:, :6].any() and chosen[:, 6:].any(0).all()
+    assert chosen.sum(1).tolist() == [2] * 200
+    assert not chosen[:, :6].any()
+    assert chosen[:, 6:].any(0).all()
     spans = choose_patches(torch.ones(200, 12), 0.25, span=3)
     runs = spans.int().diff(dim=1, prepend=torch.zeros(200, 1)).eq(1).sum(1)
-    assert runs.tolist() == [1] * 200 and spans.sum(1).tolist() == [3] * 200
+    assert runs.tolist() == [1] * 200
+    assert spans.sum(1).tolist() == [3] * 200
     torch.manual_seed(0)
     assert torch.equal(choose_patches(observed, 0.15), chosen)
 
