@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from deepforecast.errors import CapabilityError, ParameterError, format_list, format_value
+from deepforecast.errors import CapabilityError, ParameterError, format_value
 from deepforecast.nn.batch import Batch, Inputs
 from deepforecast.nn.encoder_decoder import EncoderLayer
 from deepforecast.nn.multihead import AttentionMask, apply_rotary, attention, merge_heads, split_heads

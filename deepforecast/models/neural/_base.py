@@ -44,8 +44,8 @@ from deepforecast.training.options import check_trainer
 from deepforecast.training.process import quiet_import
 
 if TYPE_CHECKING:
-    from deepforecast.data.columns import Columns
     from deepforecast.core.forecast import AttentionMap
+    from deepforecast.data.columns import Columns
     from deepforecast.data.components import TimeFeatures
     from deepforecast.data.windows import WindowColumns
     from deepforecast.nn.batch import InputSizes
