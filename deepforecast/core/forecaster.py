@@ -86,6 +86,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
 
     capabilities: ClassVar[Any] = CapabilitiesDescriptor(Capabilities())
     accepts_any_value: ClassVar[bool] = True  # whether the domain of every instance is all real values
+    forecasts_any_frequency: ClassVar[bool] = False  # whether series of another frequency than in fit can be forecast
     always_calibrates: ClassVar[bool] = False  # whether intervals are calibrated even if `intervals` is None
 
     horizon: int | None = param(default=None, at_least=1, help="number of steps to forecast, unless passed to `predict`")
@@ -192,6 +193,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         *,
         ids: Any = None,
         frame: Frame | None = None,
+        freq: Any = None,
         future: Frame | None = None,
         static: Frame | None = None,
         level: Any = None,
@@ -209,6 +211,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             Forecast from the end of these series instead of those seen in `fit`. Series known from
             `fit` keep their parameters. New series are forecast by global models as they are; local
             models fit them first.
+        freq : str, optional
+            Frequency of `frame`, if it is another than in `fit`; only networks can forecast it. The length of the window and
+            of the season stay the same number of time steps.
         future : DataFrame, optional
             Future covariates, one row per series and step (see `future_frame`).
         static : DataFrame, optional
@@ -248,8 +253,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         steps = self._resolve_horizon(horizon)
         levels = [] if level is None else validate_levels(level)
         probabilities = [] if quantiles is None else validate_quantiles(quantiles)
-        from_fit = frame is None and static is None and self.state_.series.last.size
-        state = self.state_ if from_fit else self._state_for_frame(frame, static)
+        from_fit = frame is None and static is None and freq is None and self.state_.series.last.size
+        state = self.state_ if from_fit else self._state_for_frame(frame, static, freq)
         if ids is not None:
             state = state.take(find_ids(state, ids))
         forecast = self.forecast_from(state, steps, self._future_covariates(state, steps, future))
@@ -419,7 +424,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         self.state_ = self._update_and_warn(append_observations, frame)
         return self
 
-    def fine_tune(self, frame: Frame, *, static: Frame | None = None, **options: Any) -> Self:
+    def fine_tune(self, frame: Frame, *, freq: Any = None, static: Frame | None = None, **options: Any) -> Self:
         """Continue training from the learned parameters on new histories; models in closed form are fitted again.
 
         A network keeps the calibration of its prediction intervals; its coverage in `calibration_` becomes NaN, as it was
@@ -429,6 +434,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ----------
         frame : DataFrame
             Histories, as for `fit`.
+        freq : str, optional
+            Frequency of the histories, if it is another than in `fit`, which only networks can forecast.
         static : DataFrame, optional
             Static covariates of these series.
         **options
@@ -446,7 +453,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         ParameterTypeError
             If the model does not have one of the options.
         """
-        self.state_ = self._update_and_warn(fine_tune_state, frame, static, options)
+        self.state_ = self._update_and_warn(fine_tune_state, frame, static, freq, options)
         return self
 
     def future_frame(self, horizon: int | None = None) -> Frame:
@@ -737,7 +744,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         """Add arrays about the future covariates in the training data, before preprocessing, to the learned state."""
         return learned
 
-    def _state_for_frame(self, frame: Frame | None, static: Frame | None) -> State:
+    def _state_for_frame(self, frame: Frame | None, static: Frame | None, freq: Any = None) -> State:
         """The state at the end of the histories in `frame`, or the fitted state without a frame; the model is unchanged."""
         if frame is None:
             if static is not None:
@@ -746,8 +753,12 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
                     hint="Pass both, or neither.",
                     parameter="static",
                 )
+            if freq is not None:
+                raise ParameterError(
+                    "`freq` cannot be passed without `frame`, whose frequency it is.", hint="Leave it out.", parameter="freq"
+                )
             return require_histories(self.fitted_state(), self.name)
-        return self._update_and_warn(move_state, frame, static)
+        return self._update_and_warn(move_state, frame, static, freq)
 
     def _update_and_warn(self, function: Callable[..., State], *args: Any) -> State:
         """The state that `function(self, state, *args)` returns; its warnings are emitted only if it does not raise."""

@@ -20,21 +20,22 @@ from deepforecast.data import frames
 from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.covariates import Covariate, recode_covariate
 from deepforecast.data.frames import Frame, Ints
+from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.panel import Panel, is_blown_up
-from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, pluralize, warn
+from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, format_value, pluralize, warn
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
 
 
-def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | None) -> State:
+def move_state(model: Forecaster, state: State, frame: Frame, static: Frame | None, freq: Any = None) -> State:
     """The state at the end of other histories: `predict(frame=...)`.
 
-    Known series keep their parameters; local models fit new series.
+    Known series keep their parameters; local models fit new series. Series of another frequency are new.
     """
     # models of single series are fitted to new ones
     trains = model.capabilities.by_series
-    panel, series_index = _read_history(state, frame, static, trains, calendar=state.series.calendar)
+    panel, series_index = _read_history(state, frame, static, trains, **_time_options(model, state, freq))
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
     return move_state_to_panel(model, state, panel, series_index)
@@ -201,7 +202,8 @@ def _append_panel(model: Forecaster, state: State, panel: Panel, series_index: I
 
 
 def fine_tune_state(
-    model: Forecaster, state: State, frame: Frame, static: Frame | None, options: Mapping[str, Any] = MappingProxyType({})
+    model: Forecaster, state: State, frame: Frame, static: Frame | None, freq: Any = None,
+    options: Mapping[str, Any] = MappingProxyType({}),
 ) -> State:
     """The state at the end of these histories after training continued on them; `options` are passed to `_fine_tune`."""
     unknown = [name for name in options if name not in signature(model._fine_tune).parameters]
@@ -209,7 +211,7 @@ def fine_tune_state(
         raise ParameterTypeError(
             f"`fine_tune` of {model.name} has no parameter {unknown[0]}.", hint="Leave it out.", parameter=unknown[0]
         )
-    panel, series_index = _read_history(state, frame, static, True, calendar=state.series.calendar)
+    panel, series_index = _read_history(state, frame, static, True, **_time_options(model, state, freq))
     series_index = _index_of_fitted(state, series_index)
     _refuse_off_grid(state, panel, series_index)
 
@@ -295,6 +297,24 @@ def _calibration_for_panel(
     )
 
 
+def _time_options(model: Forecaster, state: State, freq: Any) -> dict[str, Any]:
+    """How to read the timestamps of a frame: on the calendar of the fit, or with another frequency.
+
+    Raises `CapabilityError` if the model cannot forecast another frequency.
+    """
+    calendar = state.series.calendar
+    if freq is None or parse_frequency(freq) == calendar.frequency:
+        return {"calendar": calendar}
+    if not model.forecasts_any_frequency:
+        raise CapabilityError(
+            f"{model.name} can forecast only the frequency that it was fitted to, {calendar.freq!r}, got freq={format_value(freq)}.",
+            hint="Fit it to these series.",
+            parameter="freq",
+            value=freq,
+        )
+    return {"freq": freq}
+
+
 def _read_history(state: State, frame: Frame, static: Frame | None, trains: bool, **time: Any) -> tuple[Panel, Ints]:
     """A frame as a panel with the columns of the fit, and the index of each of its series in the state, -1 for new ones.
 
@@ -320,6 +340,8 @@ def _read_history(state: State, frame: Frame, static: Frame | None, trains: bool
         series_index = np.full(len(panel), 0 if state.has_histories else -1, dtype=np.int64)
     else:
         series_index = series.index_of(panel.series.native_ids)
+    if panel.calendar.frequency != series.calendar.frequency:  # the same id is another series
+        series_index = np.full(len(panel), -1, dtype=np.int64)
     unknown = np.flatnonzero(series_index < 0)
     if absent_names and len(unknown):
         raise DataError(

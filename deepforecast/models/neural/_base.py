@@ -189,6 +189,7 @@ class NeuralForecaster(Forecaster):
         "they are; 'conformal': calibrated on rolling forecasts during fit",
     )
 
+    forecasts_any_frequency: ClassVar[bool] = True
     max_auto_steps: ClassVar[int] = 500  # limit of max_steps="auto"
     max_auto_batch: ClassVar[int] = 256  # limit of batch_size="auto"
     shortens_windows: ClassVar[bool] = False  # whether input_size="auto" is shorter for short series
@@ -620,7 +621,11 @@ class NeuralForecaster(Forecaster):
         """The state after the observations of `panel`; the network does not change."""
         if not from_start:
             return replace(learned, by_series=_series_state.advance(learned, panel))
-        return replace(learned, by_series=_series_state.from_history(self, learned, panel), history=panel)
+        by_series, shared = _series_state.from_history(self, learned, panel), learned.shared
+        if "calibration" in shared and learned.series is not None and learned.series.calendar.frequency != panel.calendar.frequency:
+            # Times of the training data cannot be compared with these; none of these series was in it.
+            shared = {**shared, "calibration": {**shared["calibration"], "end": int(panel.start.min()) - 1}}
+        return replace(learned, by_series=by_series, shared=shared, history=panel)
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         from deepforecast.models.neural import _predict  # imports torch

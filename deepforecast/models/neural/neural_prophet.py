@@ -67,6 +67,7 @@ class NeuralProphet(AdditiveForecaster, NeuralForecaster):
 
     capabilities: ClassVar[Capabilities] = replace(NEURAL, static=False)
     # The linear components start from the estimates on all observations, so none are held out.
+    forecasts_any_frequency: ClassVar[bool] = False  # trend and seasonality depend on the time itself
     calibrates_tail: ClassVar[bool] = False
     has_components: ClassVar[bool] = True
     uses_series_id: ClassVar[bool] = True
