@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from common_neural import write
 
-from deepforecast import SeasonalNaive, Transformer, datasets, score
+from deepforecast import DecoderOnly, SeasonalNaive, Transformer, datasets, score
 
 
 class Target(NamedTuple):

@@ -439,7 +439,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         static : DataFrame, optional
             Static covariates of these series.
         **options
-            For neural networks: `freeze`, `max_steps` and `learning_rate`.
+            For neural networks: `max_steps`, `learning_rate`, and `freeze`: names of modules whose weights stay as they are,
+            or a dict with the number of steps after which each is trained, too (gradual unfreezing).
 
         Returns
         -------

@@ -60,6 +60,8 @@ class ForecastModule(pl.LightningModule):
         self.lr_damping = 1.0  # factor of the learning rate
         self.gradient_norm: Tensor | None = None  # of the last step, before clipping
         self._loss: Any = compile_loss(network.loss) if options.compile else network.loss
+        parameters = dict(network.named_parameters())
+        self._frozen = [(parameters[name], steps) for name, steps in options.frozen_steps.items() if name in parameters]
         self._parameters_to_train = [parameter for parameter in network.parameters() if parameter.requires_grad]
         self.save_hyperparameters(dict(options.hyperparameters), logger=not options.steps_before)
 
@@ -133,7 +135,10 @@ class ForecastModule(pl.LightningModule):
     def configure_gradient_clipping(
         self, optimizer: Any, gradient_clip_val: Any = None, gradient_clip_algorithm: Any = None
     ) -> None:
-        """Clip gradients as in `options`, unless the user's own Trainer has a limit."""
+        """Clip gradients as in `options`, unless the user's own Trainer has a limit; parameters still frozen have none."""
+        for parameter, n_steps in self._frozen:
+            if self.options.steps_before + self.step < n_steps:
+                parameter.grad = None  # AdamW skips it
         if gradient_clip_val is not None:
             self.clip_gradients(optimizer, gradient_clip_val, gradient_clip_algorithm)
         else:

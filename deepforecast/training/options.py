@@ -43,15 +43,17 @@ class TrainingOptions:
     """Options of a training run; see the parameters of `models.neural.NeuralForecaster`.
 
     A `learning_rate` of 0 means that it is found by a range test, and is then multiplied by
-    `lr_factor`. `trainer` has the arguments of Lightning's Trainer that are no fields of their own;
-    `hyperparameters` are those logged by Lightning's loggers. A fit in two parts has further steps
-    before or after this run.
+    `lr_factor`. `frozen_steps` are numbers of steps, counted over all parts, after which a parameter
+    is trained, by name. `trainer` has the arguments of Lightning's Trainer that are no fields of
+    their own; `hyperparameters` are those logged by Lightning's loggers. A fit in two parts has
+    further steps before or after this run.
     """
 
     max_steps: int
     batch_size: int
     learning_rate: float
     lr_factor: float = 1.0
+    frozen_steps: Mapping[str, int] = field(default_factory=dict)
     weight_decay: float = 0.0
     lr_schedule: str = "one_cycle"
     warmup: float = 0.1

@@ -602,8 +602,8 @@ class NeuralForecaster(Forecaster):
         return _residual_correlation.fit_residual_correlation(self, learned, panel)
 
     def _fine_tune(
-        self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | None = None, max_steps: int | None = None,
-        learning_rate: float | None = None,
+        self, learned: LearnedState, panel: Panel, freeze: Sequence[str] | Mapping[str, int] | None = None,
+        max_steps: int | None = None, learning_rate: float | None = None,
     ) -> LearnedState:
         """Train the network further, and estimate the residual correlation again."""
         with quiet_import():

@@ -12,9 +12,11 @@ Where `fit` does what:
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -53,11 +55,13 @@ class UserTraining(Monitor):
 
 
 def fit_network(
-    model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None = None, lr_factor: float = 1.0
+    model: NeuralForecaster, panel: Panel, monitor: Monitor, previous: LearnedState | None = None, lr_factor: float = 1.0,
+    frozen_steps: Mapping[str, int] = MappingProxyType({}),
 ) -> LearnedState:
-    """Train a new network, or a copy of the one in `previous`; `lr_factor` multiplies the learning rate.
+    """Train a new network, or a copy of the one in `previous`, with the learning rate multiplied by `lr_factor`.
 
-    While it trains, the monitor can take a snapshot of the state.
+    `frozen_steps` are the steps after which a parameter is trained, by name. While the network trains, the monitor can
+    take a snapshot of the state.
     """
     with TRAINING_LOCK, quiet_import():
         import torch
@@ -88,7 +92,7 @@ def fit_network(
         with quiet_import():
             from deepforecast.models.neural import _training  # imports Lightning
 
-        entries = _training.train_network(model, panel, learned, monitor, lr_factor, previous)
+        entries = _training.train_network(model, panel, learned, monitor, previous, lr_factor, frozen_steps)
         monitor.set_snapshot(None)
         return LearnedState(by_series, {**shared, **entries})
 
@@ -151,7 +155,7 @@ def build_network(model: NeuralForecaster, columns: WindowColumns, season: int) 
         ).eval()  # fmt: skip
 
 
-def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float = 1.0) -> TrainingOptions:
+def training_options(model: NeuralForecaster, n_windows: int) -> TrainingOptions:
     """The options of the training loop from the parameters of the model.
 
     'auto' values and `max_epochs` are resolved for `n_windows` training windows. learning_rate='find'
@@ -177,8 +181,8 @@ def training_options(model: NeuralForecaster, n_windows: int, lr_factor: float =
         "checkpoint_dir", "checkpoint_every",
     )  # fmt: skip
     return TrainingOptions(
-        max_steps=max_steps, batch_size=batch_size, lr_factor=lr_factor,
-        learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate * lr_factor,
+        max_steps=max_steps, batch_size=batch_size,
+        learning_rate=0.0 if isinstance(model.learning_rate, str) else model.learning_rate,
         teacher_forcing=getattr(model, "teacher_forcing", "constant"), hyperparameters=hyperparameters,
         **{name: trainer.pop(name) for name in TRAINER_DEFAULTS}, trainer=trainer,
         **{name: getattr(model, name) for name in shared_names},
@@ -268,7 +272,7 @@ def training_report(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_batches(
-    model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats], lr_factor: float = 1.0
+    model: NeuralForecaster, panel: Panel, columns: WindowColumns, scales: tuple[Floats, Floats]
 ) -> tuple[Any, Any, TrainingOptions]:
     """A `WindowSampler` of training batches, `EvaluationWindows` or None, and the options of the training.
 
@@ -289,7 +293,7 @@ def build_batches(
         refuse_short_series(model, panel, 2)
     if panel.weight is not None:
         refuse_zero_weights(training_targets(panel, window_index))
-    options = training_options(model, len(window_index), lr_factor)
+    options = training_options(model, len(window_index))
     sampler = WindowSampler(
         store,
         arrays,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from deepforecast.core.monitor import SILENT
 from deepforecast.core.state import LearnedState
@@ -30,18 +30,17 @@ def pretrain(
     """Train the network of a new state by objectives; the entry "pretraining" of the state has their names."""
     import torch
 
-    model = _training._with_options(model, max_steps, learning_rate)
+    model = _training.with_options(model, max_steps, learning_rate)
     with TRAINING_LOCK, torch_defaults(), torch.inference_mode(False):
         network = untrained.shared["network"]
         objectives, weights = resolve_objectives(objective, network)
         with SeededInit(model.seed):
             pretraining_network = PretrainingNetwork(network, objectives, weights)
         scales = (untrained.by_series["loc"], untrained.by_series["scale"])
-        sampler, _ = _fit.build_batches(model, panel, _series_state.window_columns(untrained), scales)
-        options = _fit.training_options(model, len(sampler.window_index))
+        sampler, _, options = _fit.build_batches(model, panel, _series_state.window_columns(untrained), scales)
         # The trainer needs the loss, the sizes and the weights of a network, which this one has.
-        trained = untrained.shared | {"network": cast("ForecastNetwork", pretraining_network)}
-        record = _training._run(model, panel, replace(untrained, shared=trained), SILENT, sampler, options)
+        trained: dict[str, Any] = {**untrained.shared, "network": pretraining_network}
+        record = _training.run_training(model, panel, replace(untrained, shared=trained), SILENT, sampler, options)
         network.cpu()
     entry = {
         "objectives": [objective.name for objective in objectives],
@@ -50,7 +49,7 @@ def pretrain(
     return replace(
         untrained,
         shared={
-            **untrained.shared, "training_record": _training._record_arrays(record), "pretraining": entry,
+            **untrained.shared, "training_record": _training.record_arrays(record), "pretraining": entry,
             "not_calibrated": NOT_CALIBRATED,
         },
     )  # fmt: skip

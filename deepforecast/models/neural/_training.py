@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from hashlib import sha256
@@ -39,7 +39,8 @@ FINE_TUNE_LR_FACTOR = 0.1  # smaller than in fit, against catastrophic forgettin
 
 
 def train_network(
-    model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, lr_factor: float, previous: LearnedState | None
+    model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, previous: LearnedState | None,
+    lr_factor: float, frozen_steps: Mapping[str, int],
 ) -> dict[str, Any]:
     """Train the network of `learned` in place; return the entries "training_record" and "calibration" of the state.
 
@@ -50,11 +51,14 @@ def train_network(
     if it is not possible.
     """
     if isinstance(monitor, _fit.UserTraining):
-        return {"training_record": _record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
+        return {"training_record": record_arrays(TrainingRecord(stop_reason="trained by a user's own Trainer"))}
     network = learned.shared["network"]
     columns = network.sizes.window_columns
     scales = (learned.by_series["loc"], learned.by_series["scale"])
-    sampler, validation, options = _fit.build_batches(model, panel, columns, scales, lr_factor)
+    sampler, validation, options = _fit.build_batches(model, panel, columns, scales)
+    options = replace(
+        options, learning_rate=options.learning_rate * lr_factor, lr_factor=lr_factor, frozen_steps=frozen_steps
+    )
     is_first = previous is None or "pretraining" in previous.shared
     entries = {} if previous is None or is_first else _calibration.continued(previous, panel)
     tail = np.zeros(len(panel), dtype=np.int64)
@@ -72,10 +76,10 @@ def train_network(
     if validation is None and tail.any():
         record, entries = _train_twice(model, panel, learned, monitor, sampler, tail_sampler, options, tail)
     else:
-        record = _run(model, panel, learned, monitor, sampler, options, validation)
+        record = run_training(model, panel, learned, monitor, sampler, options, validation)
         if tail.any():
             entries = _calibration.calibrate(model, network, tail_sampler.windows, tail_sampler.rows, panel, tail)
-    return {"training_record": _record_arrays(record), **entries}
+    return {"training_record": record_arrays(record), **entries}
 
 
 def _train_twice(
@@ -92,7 +96,7 @@ def _train_twice(
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon, tail, model.recent_windows)
     first_sampler = replace(tail_sampler, window_index=window_index)
     first_options = replace(options, max_steps=n_steps, steps_after=options.max_steps - n_steps, time_limit=time_limit)
-    first = _run(model, panel, learned, monitor, first_sampler, first_options, folder="held_out")
+    first = run_training(model, panel, learned, monitor, first_sampler, first_options, folder="held_out")
     entries = _calibration.calibrate(model, network, first_sampler.windows, first_sampler.rows, panel, tail)
     if first.stop_reason in STOPPED:
         return first, entries
@@ -103,7 +107,7 @@ def _train_twice(
         seed=options.seed ^ SECOND_SEED,
         learning_rate=(options.learning_rate or max(first.learning_rate)) * (1.0 if options.lr_schedule == "constant" else SECOND_RATE),
     )
-    second = _run(model, panel, learned, monitor, second_sampler, second_options, folder="all")
+    second = run_training(model, panel, learned, monitor, second_sampler, second_options, folder="all")
     return join_records(first, second), entries
 
 
@@ -116,7 +120,7 @@ def _scaled_without_tail(
     return replace(sampler, rows=rows, windows=WindowStore.from_arrays(rows))
 
 
-def _run(
+def run_training(
     model: NeuralForecaster, panel: Panel, learned: LearnedState, monitor: Monitor, sampler: WindowSampler, options: TrainingOptions,
     validation: EvaluationWindows | None = None, folder: str = "",
 ) -> TrainingRecord:
@@ -153,7 +157,7 @@ def join_records(first: TrainingRecord, second: TrainingRecord) -> TrainingRecor
     )
 
 
-def _record_arrays(record: TrainingRecord) -> dict[str, Any]:
+def record_arrays(record: TrainingRecord) -> dict[str, Any]:
     """The training record as it is stored in the state: arrays by name, and scalars."""
     return {
         "loss": np.array(record.loss), "learning_rate": np.array(record.learning_rate),
@@ -177,20 +181,25 @@ def fine_tune(
     model: NeuralForecaster,
     learned: LearnedState,
     panel: Panel,
-    freeze: Sequence[str] | None = None,
+    freeze: Sequence[str] | Mapping[str, int] | None = None,
     max_steps: int | None = None,
     learning_rate: float | None = None,
 ) -> LearnedState:
-    """Train a copy of the learned network further, by default at a tenth of the learning rate (all of it if it was only pretrained).
+    """Train a copy of the learned network further, by default at a tenth of the learning rate (a pretrained one at all of it).
 
     The residual correlation is estimated again. The weights and buffers of the modules in `freeze`
-    stay bitwise equal. `learned` is unchanged.
+    stay bitwise equal; those of a dict are trained after that number of steps. `learned` is unchanged.
     """
-    model = _with_options(model, max_steps, learning_rate)
+    model = with_options(model, max_steps, learning_rate)
     is_trained = "pretraining" not in learned.shared  # otherwise the output of forecasts is new
     lr_factor = FINE_TUNE_LR_FACTOR if learning_rate is None and is_trained else 1.0
     previous_network = learned.shared["network"]
-    names = frozen_parameters(previous_network, freeze)
+    names: set[str] = set()
+    frozen_steps: dict[str, int] = {}
+    if isinstance(freeze, Mapping):
+        frozen_steps = steps_until_trained(previous_network, freeze)
+    else:
+        names = frozen_parameters(previous_network, freeze)
     initial_network = deepcopy(previous_network)
     for name, parameter in initial_network.named_parameters():
         parameter.requires_grad_(name not in names)
@@ -200,6 +209,7 @@ def fine_tune(
         SILENT,
         replace(learned, shared={**learned.shared, "network": initial_network}),
         lr_factor,
+        frozen_steps,
     )
     network = fine_tuned.shared["network"]
     frozen_weights = {name: value for name, value in previous_network.state_dict().items() if name in names}
@@ -210,11 +220,30 @@ def fine_tune(
     return _residual_correlation.fit_residual_correlation(model, replace(fine_tuned, history=panel), panel)
 
 
-def _with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
+def with_options(model: NeuralForecaster, max_steps: int | None, learning_rate: float | None) -> NeuralForecaster:
     """The model, or a copy with the options that are not None; `max_steps` replaces `max_epochs`."""
     changes: dict[str, Any] = {} if max_steps is None else {"max_steps": max_steps, "max_epochs": None}
     changes |= {} if learning_rate is None else {"learning_rate": learning_rate}
     return model.clone(**changes) if changes else model
+
+
+def steps_until_trained(network: ForecastNetwork, freeze: Mapping[str, int]) -> dict[str, int]:
+    """Number of steps for which a parameter is frozen, by name, from those of modules (gradual unfreezing).
+
+    Howard and Ruder (2018), arXiv:1801.06146.
+    """
+    steps_by_name: dict[str, int] = {}
+    for module, steps in freeze.items():
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+            raise ParameterError(
+                f"The values of `freeze` must be numbers of training steps, got {format_value(steps)} for {format_value(module)}.",
+                hint="Pass e.g. freeze={'window_encoder': 100}, or a list of modules that stay frozen.",
+                parameter="freeze", value=steps,
+            )
+        for name in matching_names(network, module):
+            steps_by_name[name] = max(steps, steps_by_name.get(name, 0))
+    _require_trainable(network, steps_by_name)
+    return steps_by_name
 
 
 def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) -> set[str]:
@@ -230,27 +259,32 @@ def frozen_parameters(network: ForecastNetwork, freeze: Sequence[str] | None) ->
             hint="Pass e.g. freeze=['encoder'].",
             parameter="freeze", value=freeze,
         )
-    state_names = list(network.state_dict())
-    parameter_names = {name for name, _ in network.named_parameters()}
-    frozen_names: set[str] = set()
-    for prefix in freeze:
-        matches = {name for name in state_names if _is_inside(name, prefix) or _is_inside(name, f"body.{prefix}")}
-        if not matches:
-            available = sorted({".".join(name.split(".")[:2]) for name in parameter_names})
-            raise ParameterError(
-                f"`freeze` must contain names of modules, got {format_value(prefix)}.",
-                hint="Available: "
-                f"{format_list(available, max_shown=20)}.",
-                parameter="freeze", value=prefix,
-            )
-        frozen_names |= matches
-    if parameter_names <= frozen_names:
+    names = {name for module in freeze for name in matching_names(network, module)}
+    _require_trainable(network, names)
+    return names
+
+
+def matching_names(network: ForecastNetwork, module: str) -> list[str]:
+    """Names of the weights and buffers of a module; raise `ParameterError` if the network does not have it."""
+    names = [name for name in network.state_dict() if _is_inside(name, module) or _is_inside(name, f"body.{module}")]
+    if not names:
+        available = sorted({".".join(name.split(".")[:2]) for name, _ in network.named_parameters()})
+        raise ParameterError(
+            f"`freeze` must contain names of modules, got {format_value(module)}.",
+            hint=f"Available: {format_list(available, max_shown=20)}.",
+            parameter="freeze", value=module,
+        )
+    return names
+
+
+def _require_trainable(network: ForecastNetwork, frozen: Collection[str]) -> None:
+    """Raise `ParameterError` if all parameters are frozen."""
+    if {name for name, _ in network.named_parameters()} <= set(frozen):
         raise ParameterError(
             "`freeze` must leave at least one module trainable, got all modules with weights.",
             hint="Remove one.",
             parameter="freeze",
         )
-    return frozen_names
 
 
 def _is_inside(name: str, prefix: str) -> bool:
