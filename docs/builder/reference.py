@@ -121,7 +121,7 @@ GROUPS = (
     Group("own-model", "Custom models",
           "A class with declared parameters and three methods; the [contract checks](testing.md) verify the rest.",
           ("param", "register", "Head")),
-    Group("pretraining", "Pretraining", "Objectives of `pretrain`, by name or as instances; see [Networks](../networks.md#pretraining).",
+    Group("pretraining", "Pretraining", "Objectives of `pretrain`; see [Networks](../networks.md#pretraining).",
           ("Objective", "MaskedPatches", "MaskedSpans", "NextPatch", "NextWindow", "PermutationOrder")),
     Group("testing", "Contract checks", "", ("*",), "deepforecast.testing"),
     Group("networks", "Neural network modules", "", (), "deepforecast.nn", network_blocks),
