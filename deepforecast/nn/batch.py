@@ -31,7 +31,8 @@ class Batch:
     standardised. `past` has all numeric covariates up to the cutoff, the future covariates first;
     `future` has the future covariates over the horizon. Categories are codes from 1; 0 is a
     category not seen in fit. `loc` and `scale` are those of the whole series, read by scalers of
-    scope "series". `weight` is the observation weight of each target, from 0 to 1; None: all are 1.
+    scope "series". `weight` is the observation weight of each target, from 0 to 1, `past_weight` that
+    of each time step up to the cutoff; None: all are 1.
     """
 
     y: Float64[Tensor, "batch time"]
@@ -45,6 +46,7 @@ class Batch:
     scale: Float64[Tensor, "batch 1"]
     target: Float64[Tensor, "batch horizon"] | None = None
     weight: Float[Tensor, "batch horizon"] | None = None
+    past_weight: Float[Tensor, "batch time"] | None = None
 
     def __len__(self) -> int:
         return self.y.shape[0]
@@ -145,6 +147,24 @@ class InputSizes:
     window_columns: WindowColumns | None = None
 
     @property
+    def known_columns(self) -> tuple[int, ...]:
+        """Columns of `past` that are also in `future`, in the order of `future`.
+
+        Numeric future covariates are the first of the numeric ones, those of the calendar and the
+        embeddings of future categorical covariates follow the numeric ones.
+
+        Examples
+        --------
+        >>> InputSizes(input_size=8, horizon=4, out_features=1, past=3, future=2).known_columns
+        (0, 1)
+        """
+        columns = self.window_columns
+        if columns is None:
+            return tuple(range(self.future))
+        n_numeric, n_future = len(columns.numeric), columns.n_future
+        return (*range(n_future), *range(n_numeric, n_numeric + self.future - n_future))
+
+    @property
     def past_features(self) -> int:
         """Width of `Inputs.past_features`."""
         return 2 + self.past + self.static
@@ -230,9 +250,10 @@ class WindowStore:
         numeric = slice_windows(self.numeric, start, total_length)
         category_codes = slice_windows(self.category_codes, start, total_length)
         calendar = slice_windows(self.calendar, calendar_start, total_length)
-        weight = None  # of the targets
+        weight = past_weight = None
         if self.weight is not None:
-            weight = slice_windows(self.weight.unsqueeze(1), start + length, self.horizon).squeeze(2)
+            weights = slice_windows(self.weight.unsqueeze(1), start, total_length).squeeze(2)
+            past_weight, weight = weights[:, :length], weights[:, length:]
         past = numeric[:, :length]
         if self.calendar.shape[1]:
             past = torch.cat([past, calendar[:, :length]], dim=2)
@@ -248,6 +269,7 @@ class WindowStore:
             scale=self.scale.index_select(0, series),
             target=y[:, length:],
             weight=weight,
+            past_weight=past_weight,
         )
 
 

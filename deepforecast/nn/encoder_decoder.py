@@ -87,6 +87,27 @@ class ResidualLayer(nn.Module):
         hidden = inputs + (self.drop(hidden) if self.training else hidden)
         return hidden if self.norm_first else cast(Tensor, norm(hidden))
 
+    def attend_step(
+        self,
+        token: Float[Tensor, "paths width"],
+        cache: Float[Tensor, "paths 2 heads _ dim"],
+        position: DecodingPosition,
+        mask: AttentionMask,
+    ) -> tuple[Float[Tensor, "paths width"], Float[Tensor, "paths 2 heads _ dim"]]:
+        """Apply the self-attention sublayer to a new token; return it and the new cache, see
+        `SelfAttention.step`.
+        """
+        new_caches: list[Tensor] = []  # one
+
+        def attend(hidden: Tensor) -> Tensor:
+            attended, new_cache = self.attention.step(
+                hidden, cache, position.step, position.cache_size, mask
+            )
+            new_caches.append(new_cache)
+            return attended
+
+        return self.sublayer(0, token, attend), new_caches[0]
+
 
 class EncoderLayer(ResidualLayer):
     """Self-attention, then a feed-forward network."""
@@ -99,15 +120,29 @@ class EncoderLayer(ResidualLayer):
         inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+        caches: list[Float[Tensor, "batch 2 heads tokens dim"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
         """Apply both sublayers.
 
-        The weights are appended to `attention_maps`.
+        The weights are appended to `attention_maps`, keys and values to `caches`.
         """
         inputs = self.sublayer(
-            0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps)
+            0, inputs, lambda hidden: self.attention(hidden, mask, attention_maps, caches)
         )
         return self.sublayer(1, inputs, self.feedforward)
+
+    def step(
+        self,
+        token: Float[Tensor, "paths width"],
+        cache: Float[Tensor, "paths 2 heads _ dim"],
+        position: DecodingPosition,
+        mask: AttentionMask,
+    ) -> tuple[Float[Tensor, "paths width"], Float[Tensor, "paths 2 heads _ dim"]]:
+        """Compute one new token, which attends to the cached ones before it; return it and the new
+        cache.
+        """
+        token, cache = self.attend_step(token, cache, position, mask)
+        return self.sublayer(1, token, self.feedforward), cache
 
 
 class DecoderLayer(ResidualLayer):
@@ -171,21 +206,13 @@ class DecoderLayer(ResidualLayer):
         token : Tensor
         cache : Tensor
         """
-        new_caches: list[Tensor] = []  # one, set by `attend_to_self`
-
-        def attend_to_self(hidden: Tensor) -> Tensor:
-            attended, new_cache = self.attention.step(
-                hidden, cache, position.step, position.cache_size, masks[0]
-            )
-            new_caches.append(new_cache)
-            return attended
-
         def attend_to_memory(hidden: Tensor) -> Tensor:
             paths = hidden.view(memory[0].shape[0], -1, hidden.shape[1])
             return cast(Tensor, self.cross(paths, *memory, masks[1])).view(hidden.shape)
 
-        token = self.sublayer(1, self.sublayer(0, token, attend_to_self), attend_to_memory)
-        return self.sublayer(2, token, self.feedforward), new_caches[0]
+        token, cache = self.attend_step(token, cache, position, masks[0])
+        token = self.sublayer(1, token, attend_to_memory)
+        return self.sublayer(2, token, self.feedforward), cache
 
 
 class Encoder(nn.Module):
@@ -201,11 +228,30 @@ class Encoder(nn.Module):
         inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+        caches: list[Float[Tensor, "batch 2 heads tokens dim"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Apply the layers."""
+        """Apply the layers; the weights of each are appended to `attention_maps`, its keys and values
+        to `caches`.
+        """
         for layer in self.layers:
-            inputs = layer(inputs, mask, attention_maps)
+            inputs = layer(inputs, mask, attention_maps, caches)
         return cast(Tensor, self.norm(inputs))
+
+    def step(
+        self,
+        token: Float[Tensor, "paths width"],
+        caches: Sequence[Float[Tensor, "paths 2 heads _ dim"]],
+        position: DecodingPosition,
+        mask: AttentionMask,
+    ) -> tuple[Float[Tensor, "paths width"], list[Float[Tensor, "paths 2 heads _ dim"]]]:
+        """Compute one new token of a causal stack, with one cache per layer; return it and the new
+        caches.
+        """
+        new_caches = []
+        for layer, cache in zip(self.layers, caches, strict=True):
+            token, new_cache = cast(EncoderLayer, layer).step(token, cache, position, mask)
+            new_caches.append(new_cache)
+        return cast(Tensor, self.norm(token)), new_caches
 
 
 class Decoder(nn.Module):

@@ -37,12 +37,18 @@ class AttentionMask:
         Whether query i attends to keys 0..i only.
     query_rotation, key_rotation : Rotation, optional
         Rotary angles of queries and keys.
+    memory_bias : Tensor, optional
+        Segment memory of Transformer-XL (Dai et al. 2019, arXiv:1901.02860): bias of a second copy of
+        the keys and values, which pass no gradient to the tokens they come from. `bias` masks the
+        tokens of other segments, `memory_bias` all but those of the segments remembered. Only
+        `SelfAttention.forward` uses it.
     """
 
     bias: Float[Tensor, "#batch #heads #queries keys"] | None = None
     causal: bool = False
     query_rotation: Rotation | None = None
     key_rotation: Rotation | None = None
+    memory_bias: Float[Tensor, "#batch #heads #queries keys"] | None = None
 
 
 NO_MASK = AttentionMask()
@@ -156,11 +162,21 @@ class SelfAttention(nn.Module):
         inputs: Float[Tensor, "batch tokens width"],
         mask: AttentionMask = NO_MASK,
         attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+        caches: list[Float[Tensor, "batch 2 heads tokens dim"]] | None = None,
     ) -> Float[Tensor, "batch tokens width"]:
-        """Attend among the tokens."""
+        """Attend among the tokens; keys and values are appended to `caches`, for `step`."""
         query, keys, values = split_heads(self.in_proj(inputs), 3, self.n_heads)
         query = apply_rotary(query, mask.query_rotation)
         keys = apply_rotary(keys, mask.key_rotation)
+        if caches is not None:
+            caches.append(torch.stack([keys, values], dim=1))
+        if mask.memory_bias is not None and mask.bias is not None:
+            _, memory_keys, memory_values = split_heads(
+                self.in_proj(inputs.detach()), 3, self.n_heads
+            )
+            keys = torch.cat([apply_rotary(memory_keys, mask.key_rotation), keys], dim=2)
+            values = torch.cat([memory_values, values], dim=2)
+            mask = AttentionMask(torch.cat([mask.memory_bias, mask.bias], dim=-1))
         return cast(
             Tensor, self.out_proj(merge_heads(attention(query, keys, values, mask, attention_maps)))
         )

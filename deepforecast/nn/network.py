@@ -18,7 +18,7 @@ from deepforecast.nn.layers import CategoryEmbedding
 from deepforecast.nn.scaling import Scale, last_observed, scale_window
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Float, Float64, Int
 
 
 class ForecastNetwork(nn.Module):
@@ -126,6 +126,21 @@ class ForecastNetwork(nn.Module):
         """Return the state of an autoregressive body at the cutoff."""
         return self.autoregressive_body.initial_state(inputs)
 
+    def forward_teacher_forced(
+        self, batch: Batch
+    ) -> tuple[Float[Tensor, "batch horizon out_features"], Scale]:
+        """Return what `forward` does, but given the true values before each step of an autoregressive
+        body.
+        """
+        inputs, scaling = self.inputs(batch)
+        if isinstance(self.body, DirectBody):
+            return self.features(inputs), scaling
+        if batch.target is None:
+            raise ValueError("The batch must have a target.")
+        target, mask = _scale_target(batch.target, scaling, inputs.y.device)
+        raw = decode_teacher_forced(self, inputs, target, mask, 1.0)
+        return raw[:, -target.shape[1] :], scaling
+
     def step(
         self,
         state: State,
@@ -154,10 +169,7 @@ class ForecastNetwork(nn.Module):
         if batch.target is None:
             raise ValueError("The batch must have a target.")
         inputs, scaling = self.inputs(batch)
-        target = scaling.standardize(torch.nan_to_num(batch.target, 0.0))
-        target_mask = (batch.target == batch.target) & (scaling.scale > 0)
-        target = torch.where(target_mask, target, torch.zeros_like(target)).float().to(inputs.y.device)
-        mask = target_mask.float().to(inputs.y.device)
+        target, mask = _scale_target(batch.target, scaling, inputs.y.device)
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:
@@ -171,6 +183,11 @@ class ForecastNetwork(nn.Module):
                 float(self.training) if teacher_forcing_ratio is None else teacher_forcing_ratio,
             )
         weight = mask if batch.weight is None else mask * batch.weight
+        if n_window := raw.shape[1] - target.shape[1]:  # steps of the window that the body predicts
+            values, observed = _scale_target(batch.y[:, -n_window:], scaling, inputs.y.device)
+            if batch.past_weight is not None:
+                observed = observed * batch.past_weight[:, -n_window:]
+            target, weight = torch.cat([values, target], 1), torch.cat([observed, weight], 1)
         mean = self.head.mean_loss(raw, target, weight, scaling)
         penalty = self.body.penalty() if self.training else None
         return mean if penalty is None else mean + penalty
@@ -203,6 +220,19 @@ class ForecastNetwork(nn.Module):
         )
 
 
+def _scale_target(
+    values: Float64[Tensor, "batch steps"], scaling: Scale, device: torch.device
+) -> tuple[Float[Tensor, "batch steps"], Float[Tensor, "batch steps"]]:
+    """Standardize targets; return them, 0 where missing, and a mask, 1 where observed.
+
+    Those of windows with scale 0 (constant) count as missing.
+    """
+    target = scaling.standardize(torch.nan_to_num(values, 0.0))
+    target_mask = (values == values) & (scaling.scale > 0)
+    target = torch.where(target_mask, target, torch.zeros_like(target)).float().to(device)
+    return target, target_mask.float().to(device)
+
+
 def first_input(inputs: Inputs) -> Float[Tensor, "batch"]:
     """Return the decoder's first input, the last observed value."""
     return last_observed(inputs.y, inputs.observed).squeeze(1)
@@ -231,7 +261,7 @@ def decode_teacher_forced(
     target: Float[Tensor, "batch horizon"],
     target_mask: Float[Tensor, "batch horizon"],
     ratio: float,
-) -> Float[Tensor, "batch horizon out_features"]:
+) -> Float[Tensor, "batch steps out_features"]:
     """Decode with the true value before each step as input, where it is observed.
 
     Parameters
@@ -246,10 +276,16 @@ def decode_teacher_forced(
         Teacher-forcing ratio. 1: all steps get the true value, and are computed in one pass. Below 1:
         each step gets it with this probability, otherwise the median that the network predicts
         (scheduled sampling, Bengio et al. 2015, arXiv:1506.03099).
+
+    Returns
+    -------
+    Tensor
+        The raw output of all steps. With ratio 1, the steps of the window that the body predicts come
+        first, see `AutoregressiveBody.forward_all_positions`.
     """
     if ratio >= 1.0:
         previous_values = _previous_values(first_input(inputs), target, target_mask)
-        raw = network.autoregressive_body.forward_teacher_forced(inputs, previous_values)
+        raw = network.autoregressive_body.forward_all_positions(inputs, previous_values)
         return network._restore_location(raw, raw)
     state, previous = network.initial_state(inputs), first_input(inputs)
     future = inputs.future_features
@@ -318,6 +354,7 @@ class AutoregressiveBody(nn.Module, ABC):
     shared_state: ClassVar[int] = 0
     needs_history: ClassVar[bool] = True
     uses_series_id: ClassVar[bool] = False
+    block_length: int = 1  # number of steps predicted at once, whose values do not affect each other
 
     def penalty(self) -> Float[Tensor, ""] | None:
         """Return a regularisation term that is added to the training loss, or None."""
@@ -370,6 +407,16 @@ class AutoregressiveBody(nn.Module, ABC):
             raw, state = self.step(state, previous[:, step], future[:, step], step)
             raw_steps.append(raw)
         return stack_steps(raw_steps)
+
+    def forward_all_positions(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> Float[Tensor, "batch steps out_features"]:
+        """Compute all steps that the body predicts from those before them, given those of the horizon:
+        the last steps of the window, then the horizon.
+
+        This one predicts no step of the window; a language model learns from every position.
+        """
+        return self.forward_teacher_forced(inputs, previous)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,8 @@ class PositionalEncoding(nn.Module):
             )
         elif encoding == "learned":
             self.past = nn.Parameter(0.02 * torch.randn(len(past), width))
-            self.future = nn.Parameter(0.02 * torch.randn(len(future), width))
+            if len(future):  # an empty parameter would never get a gradient
+                self.future = nn.Parameter(0.02 * torch.randn(len(future), width))
         elif encoding == "rotary":
             head_width = _rotary_width(width, n_heads)
             cos_past, sin_past = rotary_angles(past, head_width)
@@ -150,11 +151,15 @@ class PositionalEncoding(nn.Module):
             )
         return tokens
 
-    def past_mask(self, bias: Float[Tensor, "batch 1 1 keys"]) -> AttentionMask:
-        """Return the mask of the window's self-attention; `bias` masks the padding."""
+    def past_mask(
+        self, bias: Float[Tensor, "#batch 1 #queries keys"], first: int = 0, stop: int | None = None
+    ) -> AttentionMask:
+        """Return the mask of the window's self-attention, from tokens `first` to `stop` to those up to
+        `stop`; `bias` masks the padding.
+        """
         if self.encoding == "alibi":
-            return AttentionMask(self.past_bias + bias)
-        rotation = self.rotation(is_future=False)
+            return AttentionMask(self.past_bias[:, :, first:stop, :stop] + bias)
+        rotation = self.rotation(False, first, stop)
         return AttentionMask(bias, query_rotation=rotation, key_rotation=rotation)
 
     def future_mask(self, causal: bool, n_tokens: int) -> AttentionMask:

@@ -108,6 +108,30 @@ def default_patch_length(input_size: int) -> int:
     return max(min(16, input_size // 4), 1)
 
 
+def resolve_patch_length(patch_length: int | str, input_size: int, season: int = 1) -> int:
+    """Return the patch length, the default for "auto"; raise `ParameterError` if it exceeds the window.
+
+    A default of at least one season is rounded down to whole seasons.
+
+    Examples
+    --------
+    >>> resolve_patch_length("auto", 168), resolve_patch_length("auto", 168, season=7)
+    (16, 14)
+    """
+    default_length = default_patch_length(input_size)
+    if default_length >= season:
+        default_length -= default_length % season
+    length = default_length if isinstance(patch_length, str) else patch_length
+    if length > input_size:
+        raise ParameterError(
+            f"`patch_length` must be at most input_size, got patch_length={length} and "
+            f"input_size={input_size}.",
+            hint=f"Set patch_length={default_length}, or a larger input_size.",
+            parameter="patch_length",
+        )
+    return length
+
+
 @dataclass(frozen=True)
 class TransformerOptions:
     """Options of the Transformer bodies.

@@ -176,6 +176,22 @@ CONFIGURATIONS = {
         decoder_layers=2,
         head="normal",
     ),
+    "DecoderOnly learned positions": case(
+        "DecoderOnly", "covariates", TRANSFORMER, positional_encoding="learned", patch_length=5, activation="swiglu"
+    ),
+    "DecoderOnly memory": case(
+        "DecoderOnly",
+        "daily",
+        TRANSFORMER,
+        patch_length=2,
+        segment_length=2,
+        memory_segments=2,
+        norm_first=False,
+        normalization="rms",
+        dropout=0.1,
+        head="student_t",
+    ),
+    "DecoderOnly beams": case("DecoderOnly", "daily", TRANSFORMER, patch_length=1, head="bins", decoding="beam"),
     "NBEATS interpretable": case("NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3),
     "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden_sizes=[8], head="normal"),
     "DLinear kernel": case("DLinear", "covariates", NET, moving_average=5, head="laplace"),

@@ -35,7 +35,7 @@ CATEGORIES = {"future": ["promotion"], "past": [], "static": ["region"]}
 
 NETWORKS = (  # beginnings of names
     *("DLinear", "GRU", "LSTM", "MLP", "NBEATS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
-    *("Transformer", "Conformal network", "Regression by mlp"),
+    *("Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
     *("backtest", "comparison", "search", "fine tuning"),
 )
 STATSMODELS = ("UnobservedComponents", "ETS by statsmodels", "ARIMA by statsmodels")

@@ -18,7 +18,7 @@ def batch(level: float = 0.0) -> Batch:
     y = torch.from_numpy(level + random.normal(size=(4, 12)))
     zeros, codes = torch.zeros(4, 8, 0), torch.zeros(4, 8, 0, dtype=torch.int64)
     return Batch(y[:, :8], zeros, zeros[:, :4], zeros[:, 0], codes, codes[:, :4], codes[:, 0],
-                 torch.zeros(4, 1).double(), torch.ones(4, 1).double(), y[:, 8:], torch.ones(4, 4))  # fmt: skip
+                 torch.zeros(4, 1).double(), torch.ones(4, 1).double(), y[:, 8:], torch.ones(4, 4), torch.ones(4, 8))  # fmt: skip
 
 
 def test_mps_is_the_device_without_float64() -> None:

@@ -160,14 +160,15 @@ def sample_paths(forecaster: HorizonForecaster, noise: Floats, n_pooled: int = 0
             # In the first block the paths of a series share its window, later each has its own.
             shape = (n_series * n_samples, 1, -1) if block else (n_series, n_samples, -1)
             uniform = place(ndtr(block_noise).reshape(shape), forecaster.device)
+            correlated = uniform
+            if forecaster.correlation_factor is not None:  # Gaussian copula; the last block may be cut
+                factor = forecaster.correlation_factor[: block_noise.shape[2], : block_noise.shape[2]]
+                correlated = place(ndtr(block_noise @ factor.T).reshape(shape), forecaster.device)
             if autoregressive:
-                values = forecaster.sample_block(recent_values, begin, uniform, n_pooled)
+                values = forecaster.sample_block(recent_values, begin, correlated, n_pooled)
                 values, pooled_values = values[:, : uniform.shape[1]], values[:, uniform.shape[1] :]
             else:
                 block_forecast = forecaster.forecast_block(recent_values, begin)
-                correlated = uniform
-                if forecaster.correlation_factor is not None:  # Gaussian copula
-                    correlated = place(ndtr(block_noise @ forecaster.correlation_factor.T).reshape(shape), forecaster.device)
                 values = block_forecast.sample(correlated)
                 pooled_values = block_forecast.sample(_stratify(uniform, n_pooled)) if block and n_pooled else values
             if not n_pooled or block or autoregressive:

@@ -1,7 +1,9 @@
-"""Residual correlation between the steps of the horizon, for sample paths of direct networks.
+"""Residual correlation between the steps of the horizon, for sample paths.
 
-Direct networks predict the marginal distribution of each step. For sample paths these are joined by
-a Gaussian copula, whose correlation is estimated from the residuals on training windows.
+Direct networks predict the marginal distribution of each step, and so do autoregressive ones for the
+steps of a patch. For sample paths these are joined by a Gaussian copula, whose correlation is
+estimated from the residuals on training windows; steps of different patches are correlated through
+the values that later patches receive.
 """
 
 from __future__ import annotations
@@ -38,14 +40,17 @@ def fit_residual_correlation(model: NeuralForecaster, learned: LearnedState, pan
     """Add "correlation_factor", the Cholesky factor of the residual correlation (horizon, horizon), to the state.
 
     The state is returned unchanged if no sample path uses the correlation (point heads,
-    autoregressive networks, a horizon of 1) and for horizons above MAX_HORIZON.
+    autoregressive networks without patches, a horizon of 1) and for horizons above MAX_HORIZON.
     """
     network = learned.shared["network"]
     horizon = network.sizes.horizon
-    if isinstance(network.body, AutoregressiveBody) or not network.head.has_distribution or not 1 < horizon <= MAX_HORIZON:
+    block_length = network.body.block_length if isinstance(network.body, AutoregressiveBody) else horizon
+    if block_length == 1 or not network.head.has_distribution or horizon > MAX_HORIZON:
         return learned
     scores = normal_scores(_standardized_residuals(model, learned, panel))
-    factor = np.linalg.cholesky(shrink_correlation(scores))
+    block = np.arange(horizon) // block_length
+    same_block = block[:, None] == block
+    factor = np.linalg.cholesky(np.where(same_block, shrink_correlation(scores), 0.0))
     return replace(learned, shared={**learned.shared, "correlation_factor": factor})
 
 
@@ -80,7 +85,7 @@ def _standardized_residuals(model: NeuralForecaster, learned: LearnedState, pane
         for begin in range(0, len(series), BATCH_SIZE):
             selection = slice(begin, begin + BATCH_SIZE)
             batch = to_device(gather_batch(store, arrays, index[selection], cutoff[selection]), device)
-            raw, scaling = network(batch)
+            raw, scaling = network.forward_teacher_forced(batch)
             lower, median, upper = network.head.quantiles(raw, levels, scaling.scale.expand(raw.shape[:2])).unbind(-1)
             iqr = upper - lower
             target = torch.where(scaling.scale > 0, scaling.standardize(batch.target), torch.nan)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
-from deepforecast.errors import ParameterError
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
 
 if TYPE_CHECKING:
@@ -151,17 +150,9 @@ class Transformer(AutoregressiveForecaster):
     def _options(self, input_size: int) -> TransformerOptions:
         """The options of the body; raise `ParameterError` if a patch is longer than the window."""
         from deepforecast.nn.encoder_decoder import LayerOptions  # imports torch
-        from deepforecast.nn.transformer import TransformerOptions, default_patch_length
+        from deepforecast.nn.transformer import TransformerOptions, resolve_patch_length
 
-        default_length = default_patch_length(input_size)
-        patch_length = default_length if isinstance(self.patch_length, str) else self.patch_length
-        if patch_length > input_size:
-            raise ParameterError(
-                f"`patch_length` must be at most input_size, got patch_length={patch_length} and "
-                f"input_size={input_size}.",
-                hint=f"Set patch_length={default_length}, or a larger input_size.",
-                parameter="patch_length",
-            )
+        patch_length = resolve_patch_length(self.patch_length, input_size)
         layer = LayerOptions(
             d_model=self.d_model,
             n_heads=self.n_heads,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import LSTM, MLP, DLinear, NeuralProphet, Transformer, load
+from deepforecast import LSTM, MLP, DecoderOnly, DLinear, NeuralProphet, Transformer, load
 from deepforecast.core.state_updates import prepare_history
 from deepforecast.errors import DataError, ParameterError, TrainingWarning
 from deepforecast.models.neural import _residual_correlation
@@ -38,6 +38,7 @@ def point(forecast: pd.DataFrame) -> np.ndarray:
         MLP(**QUICK, hidden_sizes=[8]),
         LSTM(**QUICK, hidden_size=8, validation_size=6, validate_every=4, patience=3),
         Transformer(horizon=3, input_size=10, max_steps=6, d_model=8, n_heads=2, output="autoregressive", teacher_forcing="linear"),
+        DecoderOnly(horizon=3, input_size=10, max_steps=6, d_model=8, n_heads=2, patch_length=2),
         NeuralProphet(horizon=3, max_steps=6),
     ],
     ids=lambda model: type(model).__name__,
