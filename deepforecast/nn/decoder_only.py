@@ -91,6 +91,7 @@ class DecoderOnlyBody(AutoregressiveBody, AttentionBody):
     """
 
     shared_state = 1
+    predicts_window = True
     known_columns: Tensor  # (future,) int64, columns of the past covariates
     causal_bias: Tensor  # (1, 1, tokens, tokens): 0 for earlier tokens of the same segment, else -inf
     memory_bias: Tensor  # (1, 1, tokens, tokens): 0 for tokens of the segments remembered

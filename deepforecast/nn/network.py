@@ -354,6 +354,7 @@ class AutoregressiveBody(nn.Module, ABC):
     shared_state: ClassVar[int] = 0
     needs_history: ClassVar[bool] = True
     uses_series_id: ClassVar[bool] = False
+    predicts_window: ClassVar[bool] = False  # whether it learns from the window, see `forward_all_positions`
     block_length: int = 1  # number of steps predicted at once, whose values do not affect each other
 
     def penalty(self) -> Float[Tensor, ""] | None:

@@ -13,6 +13,7 @@ from deepforecast.core.state import LearnedState
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
 from deepforecast.models.neural import _fit, _series_state, _training
+from deepforecast.models.neural._residual_correlation import fit_residual_correlation
 from deepforecast.nn.layers import SeededInit
 from deepforecast.training.pretraining import OBJECTIVES, Objective, PretrainingNetwork
 from deepforecast.training.process import TRAINING_LOCK, torch_defaults
@@ -46,13 +47,14 @@ def pretrain(
         "objectives": [objective.name for objective in objectives],
         "trains_forecast": any(objective.trains_forecast for objective in objectives),
     }
-    return replace(
+    learned = replace(
         untrained,
         shared={
             **untrained.shared, "training_record": _training.record_arrays(record), "pretraining": entry,
             "not_calibrated": NOT_CALIBRATED,
         },
     )  # fmt: skip
+    return fit_residual_correlation(model, learned, panel) if entry["trains_forecast"] else learned
 
 
 def resolve_objectives(objective: Any, network: ForecastNetwork) -> tuple[list[Objective], list[float]]:

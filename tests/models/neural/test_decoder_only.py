@@ -153,3 +153,16 @@ def test_heads_and_decodings(head: str) -> None:
         model.set_params(decoding="beam")
         best = beams[beams["path"] == 0]["value"].to_numpy()
         np.testing.assert_allclose(model.predict()["DecoderOnly"], best)
+
+
+@pytest.mark.filterwarnings("ignore:DecoderOnly. prediction intervals are not calibrated")
+def test_pretraining_on_the_next_patch_is_enough_to_forecast() -> None:
+    """Pretraining and fitting minimise the same loss, so a short one of each gives the same weights."""
+    model = make_model(intervals="uncalibrated")
+    pretrained = model.clone().pretrain(panel(3, 100))
+    fitted = model.clone().fit(panel(3, 100))
+    for weight, expected in zip(pretrained.network_.parameters(), fitted.network_.parameters(), strict=True):
+        torch.testing.assert_close(weight, expected)
+    unseen = panel(2, 60)
+    pd.testing.assert_frame_equal(pretrained.predict(frame=unseen, level=80), fitted.predict(frame=unseen, level=80))
+    pd.testing.assert_frame_equal(pretrained.simulate(5, seed=2), fitted.simulate(5, seed=2))
