@@ -121,11 +121,11 @@ class DecoderOnly(AutoregressiveForecaster):
 
     learning_example: ClassVar[dict[str, Any]] = {
         **AutoregressiveForecaster.learning_example,
-        "max_steps": 250,
-        "d_model": 32,
+        "max_steps": 150,
+        "d_model": 16,
         "n_heads": 2,
         "n_layers": 1,
-        "batch_size": 64,
+        "batch_size": 32,
         "head": "quantiles",
     }
 
