@@ -121,8 +121,8 @@ class DecoderOnly(AutoregressiveForecaster):
 
     learning_example: ClassVar[dict[str, Any]] = {
         **AutoregressiveForecaster.learning_example,
-        "max_steps": 150,
-        "d_model": 16,
+        "max_steps": 200,
+        "d_model": 32,
         "n_heads": 2,
         "n_layers": 1,
         "batch_size": 32,
