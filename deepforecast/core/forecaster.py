@@ -38,7 +38,13 @@ from deepforecast.core.preprocessing import preprocess, refuse_too_short_to_fit
 from deepforecast.core.protocols import PickleProtocol, ScikitLearnProtocol, positional_target_error
 from deepforecast.core.registry import Capabilities, CapabilitiesDescriptor
 from deepforecast.core.state import LearnedState, State, fingerprint, require_histories, value_range
-from deepforecast.core.state_updates import append_observations, fine_tune_state, fit_with_fallback, move_state
+from deepforecast.core.state_updates import (
+    append_observations,
+    fine_tune_state,
+    fit_with_fallback,
+    move_state,
+    refuse_without_frame,
+)
 from deepforecast.data import frames
 from deepforecast.data.columns import Columns, warn_undeclared
 from deepforecast.data.covariates import Covariate, read_future_covariates, warn_of_leakage
@@ -748,16 +754,7 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
     def _state_for_frame(self, frame: Frame | None, static: Frame | None, freq: Any = None) -> State:
         """The state at the end of the histories in `frame`, or the fitted state without a frame; the model is unchanged."""
         if frame is None:
-            if static is not None:
-                raise ParameterError(
-                    "`static` cannot be passed without `frame`: the series seen in fit keep their static covariates.",
-                    hint="Pass both, or neither.",
-                    parameter="static",
-                )
-            if freq is not None:
-                raise ParameterError(
-                    "`freq` cannot be passed without `frame`, whose frequency it is.", hint="Leave it out.", parameter="freq"
-                )
+            refuse_without_frame(static=static, freq=freq)
             return require_histories(self.fitted_state(), self.name)
         return self._update_and_warn(move_state, frame, static, freq)
 

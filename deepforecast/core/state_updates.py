@@ -22,7 +22,16 @@ from deepforecast.data.covariates import Covariate, recode_covariate
 from deepforecast.data.frames import Frame, Ints
 from deepforecast.data.frequency import parse_frequency
 from deepforecast.data.panel import Panel, is_blown_up
-from deepforecast.errors import CapabilityError, DataError, ParameterTypeError, format_list, format_value, pluralize, warn
+from deepforecast.errors import (
+    CapabilityError,
+    DataError,
+    ParameterError,
+    ParameterTypeError,
+    format_list,
+    format_value,
+    pluralize,
+    warn,
+)
 
 if TYPE_CHECKING:
     from deepforecast.core.forecaster import Forecaster
@@ -295,6 +304,17 @@ def _calibration_for_panel(
         .join(calibration_new)
         .take(np.argsort(np.concatenate([known_series, new_series])))
     )
+
+
+def refuse_without_frame(**arguments: Any) -> None:
+    """Raise `ParameterError` if an argument that describes the series of a frame is passed without it."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ParameterError(
+                f"`{name}` cannot be passed without `frame`: the series seen in fit keep theirs.",
+                hint="Pass both, or neither.",
+                parameter=name,
+            )
 
 
 def _time_options(model: Forecaster, state: State, freq: Any) -> dict[str, Any]:

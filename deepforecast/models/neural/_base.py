@@ -25,7 +25,7 @@ from deepforecast.data import frames
 from deepforecast.data.covariates import Covariate
 from deepforecast.data.frames import Floats, Frame
 from deepforecast.data.panel import Panel
-from deepforecast.errors import CollectedWarnings, ParameterError, collect_warnings, emit_warnings, format_value
+from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural import _fit, _lightning, _serialization, _series_state
 from deepforecast.models.neural._array_predictor import Predictor
 from deepforecast.models.neural._forecast import DEFAULT_DECODING, DecodingOptions
@@ -358,17 +358,11 @@ class NeuralForecaster(Forecaster):
         >>> model.fine_tune(generate(1, 100), max_steps=20).predict().shape
         (7, 3)
         """
-        collected = CollectedWarnings()
-        with collect_warnings(collected):
-            panel = Panel.from_frame(frame, freq=freq, columns=columns, static=static)
-            state = self._fit_panel(panel, _fit.UserTraining())
-        with quiet_import():  # of Lightning
-            from deepforecast.models.neural import _pretraining
+        with quiet_import():
+            from deepforecast.models.neural import _pretraining  # imports Lightning
 
-        history = cast(Panel, state.learned.history)
-        learned = _pretraining.pretrain(self, state.learned, history, objective, max_steps, learning_rate)
-        self.state_ = replace(state, learned=learned)
-        emit_warnings(collected)
+        panel = Panel.from_frame(frame, freq=freq, columns=columns, static=static)
+        self.state_ = _pretraining.pretrain(self, panel, objective, max_steps, learning_rate)
         return self
 
     def lightning_module(self, frame: Frame, **fit: Any) -> Any:

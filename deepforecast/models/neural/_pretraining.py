@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from deepforecast.core.monitor import SILENT
-from deepforecast.core.state import LearnedState
+from deepforecast.core.state import State
+from deepforecast.data.columns import warn_undeclared
 from deepforecast.data.panel import Panel
 from deepforecast.errors import ParameterError, ParameterTypeError, format_list, format_value
-from deepforecast.models.neural import _fit, _series_state, _training
+from deepforecast.models.neural import _fit, _training
 from deepforecast.models.neural._residual_correlation import fit_residual_correlation
 from deepforecast.nn.layers import SeededInit
 from deepforecast.training.pretraining import OBJECTIVES, Objective, PretrainingNetwork
@@ -26,11 +27,15 @@ NOT_CALIBRATED = "the network is pretrained, and not fine-tuned on the series"
 
 
 def pretrain(
-    model: NeuralForecaster, untrained: LearnedState, panel: Panel, objective: Any, max_steps: int | None, learning_rate: float | None
-) -> LearnedState:
-    """Train the network of a new state by objectives; the entry "pretraining" of the state has their names."""
+    model: NeuralForecaster, panel: Panel, objective: Any, max_steps: int | None, learning_rate: float | None
+) -> State:
+    """The state of a new network that is trained by objectives; its entry "pretraining" has their names."""
     import torch
 
+    if panel.undeclared:
+        warn_undeclared(panel.undeclared)
+    state = model._fit_panel(panel, _fit.UserTraining())
+    untrained, panel = state.learned, cast(Panel, state.learned.history)
     model = _training.with_options(model, max_steps, learning_rate)
     with TRAINING_LOCK, torch_defaults(), torch.inference_mode(False):
         network = untrained.shared["network"]
@@ -38,23 +43,23 @@ def pretrain(
         with SeededInit(model.seed):
             pretraining_network = PretrainingNetwork(network, objectives, weights)
         scales = (untrained.by_series["loc"], untrained.by_series["scale"])
-        sampler, _, options = _fit.build_batches(model, panel, _series_state.window_columns(untrained), scales)
+        sampler, _, options = _fit.build_batches(model, panel, network.sizes.window_columns, scales)
         # The trainer needs the loss, the sizes and the weights of a network, which this one has.
-        trained: dict[str, Any] = {**untrained.shared, "network": pretraining_network}
-        record = _training.run_training(model, panel, replace(untrained, shared=trained), SILENT, sampler, options)
+        learned = replace(untrained, shared={**untrained.shared, "network": pretraining_network})
+        record = _training.run_training(model, panel, learned, SILENT, sampler, options)
         network.cpu()
-    entry = {
-        "objectives": [objective.name for objective in objectives],
-        "trains_forecast": any(objective.trains_forecast for objective in objectives),
-    }
-    learned = replace(
-        untrained,
-        shared={
-            **untrained.shared, "training_record": _training.record_arrays(record), "pretraining": entry,
-            "not_calibrated": NOT_CALIBRATED,
+    entries: dict[str, Any] = {
+        "training_record": _training.record_arrays(record),
+        "pretraining": {
+            "objectives": [objective.name for objective in objectives],
+            "trains_forecast": any(objective.trains_forecast for objective in objectives),
         },
-    )  # fmt: skip
-    return fit_residual_correlation(model, learned, panel) if entry["trains_forecast"] else learned
+        "not_calibrated": NOT_CALIBRATED,
+    }
+    learned = replace(untrained, shared={**untrained.shared, **entries})
+    if entries["pretraining"]["trains_forecast"]:
+        learned = fit_residual_correlation(model, learned, panel)
+    return replace(state, learned=learned)
 
 
 def resolve_objectives(objective: Any, network: ForecastNetwork) -> tuple[list[Objective], list[float]]:
