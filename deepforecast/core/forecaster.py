@@ -198,13 +198,9 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
         horizon: int | None = None,
         *,
         ids: Any = None,
-        frame: Frame | None = None,
-        freq: Any = None,
-        future: Frame | None = None,
-        static: Frame | None = None,
-        level: Any = None,
-        quantiles: Any = None,
-    ) -> Frame:
+        frame: Frame | None = None, freq: Any = None, future: Frame | None = None, static: Frame | None = None,
+        level: Any = None, quantiles: Any = None,
+    ) -> Frame:  # fmt: skip
         """Forecast each series from its last observation.
 
         Parameters
