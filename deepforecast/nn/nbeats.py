@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from deepforecast.nn.batch import Inputs, InputSizes
 from deepforecast.nn.mlp import MLP, covariates_width, flatten_covariates
@@ -37,8 +38,47 @@ class Basis:
     forecast: Float[Tensor, "horizon functions"]
 
 
-class NBEATSBody(DirectBody):
-    """Stacks of N-BEATS blocks: x_{l+1} = x_l - backcast_l(x_l), forecast = sum of forecast_l(x_l).
+class ResidualStacks(DirectBody):
+    """Base class of stacks of blocks: x_{l+1} = x_l - backcast_l(x_l), forecast = sum of
+    forecast_l(x_l).
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    block_order : sequence of (str, int)
+        Name of the stack and index of the block, in order of evaluation; shared blocks are repeated.
+    """
+
+    def __init__(self, blocks: Sequence[Block], block_order: Sequence[tuple[str, int]]) -> None:
+        super().__init__()
+        self.blocks, self.block_order = nn.ModuleList(blocks), block_order
+
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
+        """Return the raw output of all steps."""
+        return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
+
+    def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
+        """Return the forecast of each stack; their sum is `features`."""
+        components: dict[str, Tensor] = {}
+        for name, forecast in self._forecasts(inputs):
+            components[name] = components[name] + forecast if name in components else forecast
+        return components
+
+    def _forecasts(
+        self, inputs: Inputs
+    ) -> Iterator[tuple[str, Float[Tensor, "batch horizon out_features"]]]:
+        """Yield the stack's name and the forecast of each block."""
+        residual = inputs.y
+        covariates = flatten_covariates(inputs)
+        for name, block_index in self.block_order:
+            backcast, forecast = self.blocks[block_index](residual, covariates)
+            yield name, forecast
+            if backcast is not None:
+                residual = (residual - backcast) * inputs.observed  # missing values have no residual
+
+
+class NBEATSBody(ResidualStacks):
+    """Stacks of N-BEATS blocks, see `ResidualStacks`.
 
     Parameters
     ----------
@@ -67,50 +107,26 @@ class NBEATSBody(DirectBody):
         period: float | None = None,
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         block_list: list[Block] = []
-        # Name of the stack and index of the block, in order of evaluation; shared blocks are repeated.
-        self.block_order: list[tuple[str, int]] = []
+        block_order: list[tuple[str, int]] = []
         for name, stack in zip(number_duplicates(stacks), stacks, strict=True):
             basis = None if stack == "generic" else _basis(stack, sizes, degree, period)
             for index in range(blocks):
                 if basis is None or index == 0:
-                    is_last = len(self.block_order) + 1 == len(stacks) * blocks
+                    is_last = len(block_order) + 1 == len(stacks) * blocks
                     block_list.append(
                         Block(sizes, hidden_sizes, basis, dropout, has_backcast=not is_last)
                     )
-                self.block_order.append((name, len(block_list) - 1))
-        self.blocks = nn.ModuleList(block_list)
-
-    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return the raw output of all steps."""
-        return reduce(torch.add, (forecast for _, forecast in self._forecasts(inputs)))
-
-    def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the forecast of each stack; their sum is `features`."""
-        components: dict[str, Tensor] = {}
-        for name, forecast in self._forecasts(inputs):
-            components[name] = components[name] + forecast if name in components else forecast
-        return components
-
-    def _forecasts(
-        self, inputs: Inputs
-    ) -> Iterator[tuple[str, Float[Tensor, "batch horizon out_features"]]]:
-        """Yield the stack's name and the forecast of each block."""
-        residual = inputs.y
-        covariates = flatten_covariates(inputs)
-        for name, block_index in self.block_order:
-            backcast, forecast = self.blocks[block_index](residual, covariates)
-            yield name, forecast
-            if backcast is not None:
-                residual = (residual - backcast) * inputs.observed  # missing values have no residual
+                block_order.append((name, len(block_list) - 1))
+        super().__init__(block_list, block_order)
 
 
 class Block(nn.Module):
     """A multilayer perceptron whose outputs are the coefficients of the basis, or the values if there
     is no basis.
 
-    The last block has no backcast, as no block follows that needs it.
+    The last block has no backcast, as no block follows that needs it. With `pooling` the perceptron
+    sees the pooled window.
     """
 
     backcast_basis: Tensor
@@ -123,6 +139,7 @@ class Block(nn.Module):
         basis: Basis | None = None,
         dropout: float = 0.0,
         has_backcast: bool = True,
+        pooling: Pooling | None = None,
     ) -> None:
         super().__init__()
         n_forecast = sizes.horizon if basis is None else basis.forecast.shape[1]
@@ -133,7 +150,9 @@ class Block(nn.Module):
         if basis is not None:
             self.register_buffer("backcast_basis", basis.backcast, persistent=False)
             self.register_buffer("forecast_basis", basis.forecast, persistent=False)
-        width_in = sizes.input_size + covariates_width(sizes)
+        self.pooling = pooling
+        window_width = sizes.input_size if pooling is None else pooling.output_size
+        width_in = window_width + covariates_width(sizes)
         width_out = self.length + self.shape[0] * self.shape[1]
         self.mlp = MLP(width_in, hidden_sizes, width_out, dropout)
 
@@ -155,8 +174,9 @@ class Block(nn.Module):
         backcast : Tensor, or None
         forecast : Tensor
         """
+        window = residual if self.pooling is None else self.pooling(residual)
         coefficients: Tensor = self.mlp(
-            torch.cat([residual, *covariates], dim=1) if covariates else residual
+            torch.cat([window, *covariates], dim=1) if covariates else window
         )
         backcast = coefficients[:, : self.length] if self.length else None
         forecast = coefficients[:, self.length :].view(-1, *self.shape)
@@ -166,6 +186,40 @@ class Block(nn.Module):
             None if backcast is None else backcast @ self.backcast_basis.T,
             self.forecast_basis @ forecast,
         )
+
+
+class Pooling(nn.Module):
+    """Largest or mean value of consecutive parts of a window.
+
+    The parts are counted back from the cutoff; the first one is shorter if `kernel_size` does not
+    divide the window.
+
+    Parameters
+    ----------
+    input_size : int
+    kernel_size : int
+        Length of a part in time steps.
+    mode : {"max", "average"}, default "max"
+    """
+
+    weights: Float[Tensor, "time pooled"]  # of the mean
+
+    def __init__(self, input_size: int, kernel_size: int, mode: str = "max") -> None:
+        super().__init__()
+        self.kernel_size, self.is_max = kernel_size, mode == "max"
+        self.output_size = -(-input_size // kernel_size)
+        self.n_padded = self.output_size * kernel_size - input_size
+        if not self.is_max:
+            part = (torch.arange(input_size) + self.n_padded) // kernel_size  # of each time step
+            weights = functional.one_hot(part, self.output_size).float()
+            self.register_buffer("weights", weights / weights.sum(0), persistent=False)
+
+    def forward(self, window: Float[Tensor, "batch time"]) -> Float[Tensor, "batch pooled"]:
+        """Pool each part to one value."""
+        if not self.is_max:
+            return window @ self.weights
+        padded = functional.pad(window, (self.n_padded, 0), value=-math.inf)
+        return functional.max_pool1d(padded.unsqueeze(1), self.kernel_size).squeeze(1)
 
 
 def number_duplicates(names: Sequence[str]) -> list[str]:

@@ -94,7 +94,9 @@ def test_both_ways_the_state_at_the_end_of_reading_is_that_of_both_ways() -> Non
     options = RecurrentOptions("gru", 6, 2, bidirectional=True)
     body, inputs = seeded(lambda: RecurrentDirect(FULL, options)), some_inputs(FULL)
     out, state = body.encoder(inputs.past_features)
-    torch.testing.assert_close(body._final_state(out), torch.cat(state[-2:], dim=-1))
+    states, final_state = body.encode(inputs.past_features)
+    assert torch.equal(states, out)
+    torch.testing.assert_close(final_state, torch.cat(state[-2:], dim=-1))
 
 
 def test_a_history_of_nothing_but_padding_is_finite() -> None:
