@@ -59,26 +59,20 @@ class NHITSBody(ResidualStacks):
         dropout: float = 0.0,
     ) -> None:
         n_blocks = blocks * len(n_freq_downsample)
-        block_list, block_order = [], []
-        for stack, rates in enumerate(zip(n_pool_kernel_size, n_freq_downsample, strict=True)):
-            kernel_size, downsample = rates
+        block_list: list[Block] = []
+        block_order: list[tuple[str, int]] = []
+        for kernel_size, downsample in zip(n_pool_kernel_size, n_freq_downsample, strict=True):
+            name = f"stack_{len(block_list) // blocks + 1}"
+            basis = _interpolation_basis(sizes, downsample, interpolation_mode)
+            pooling = None
+            if kernel_size > 1:
+                pooling = Pooling(sizes.input_size, min(kernel_size, sizes.input_size), pooling_mode)
             for _ in range(blocks):
-                pooling = (
-                    Pooling(sizes.input_size, min(kernel_size, sizes.input_size), pooling_mode)
-                    if kernel_size > 1
-                    else None
+                is_last = len(block_list) + 1 == n_blocks
+                block_order.append((name, len(block_list)))
+                block_list.append(
+                    Block(sizes, hidden_sizes, basis, dropout, not is_last, pooling)
                 )
-                basis = _interpolation_basis(sizes, downsample, interpolation_mode)
-                block = Block(
-                    sizes,
-                    hidden_sizes,
-                    basis,
-                    dropout,
-                    has_backcast=len(block_list) + 1 < n_blocks,
-                    pooling=pooling,
-                )
-                block_order.append((f"stack_{stack + 1}", len(block_list)))
-                block_list.append(block)
         super().__init__(block_list, block_order)
 
 

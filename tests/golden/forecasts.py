@@ -34,8 +34,8 @@ NUMBERS = {"future": ["price"], "past": ["visits"], "static": ["size"]}
 CATEGORIES = {"future": ["promotion"], "past": [], "static": ["region"]}
 
 NETWORKS = (  # beginnings of names
-    *("DLinear", "GRU", "LSTM", "MLP", "NBEATS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
-    *("Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
+    *("DLinear", "GRU", "LSTM", "MLP", "NBEATS", "NHITS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
+    *("TCN", "TiDE", "Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
     *("backtest", "comparison", "search", "fine tuning"),
 )
 STATSMODELS = ("UnobservedComponents", "ETS by statsmodels", "ARIMA by statsmodels")

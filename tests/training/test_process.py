@@ -17,11 +17,14 @@ from deepforecast import (
     LSTM,
     MLP,
     NBEATS,
+    NHITS,
     RNN,
+    TCN,
     DLinear,
     NeuralProphet,
     NLinear,
     Seq2Seq,
+    TiDE,
     Transformer,
     load,
 )
@@ -29,7 +32,7 @@ from deepforecast.errors import CapabilityError, TrainingError
 from deepforecast.training.process import torch_defaults
 from tests.training.runs import FRAME, break_losses, lstm
 
-QUICK, SLOW = [MLP, LSTM, DLinear, NeuralProphet], [GRU, RNN, NLinear, NBEATS, Seq2Seq, Transformer]
+QUICK, SLOW = [MLP, LSTM, DLinear, NeuralProphet], [GRU, RNN, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer]
 KINDS = [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
 SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8, "max_steps": 3}
 LAST = FRAME.ds.max()

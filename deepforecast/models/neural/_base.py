@@ -69,8 +69,8 @@ class NeuralForecaster(Forecaster):
 
     input_size: int | Literal["auto"] = param(
         default="auto", at_least=1,
-        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one; NBEATS: 2 "
-        "horizons, at least 18 time steps, if half of the series are shorter than 20 horizons), as far as the longest "
+        help="length of the input window in time steps; 'auto': 3 horizons or 2 seasons (the longer one; NBEATS, NHITS: "
+        "2 horizons, at least 18 time steps, if half of the series are shorter than 20 horizons), as far as the longest "
         "series permits",
     )
     head: HeadName | Head = param(
@@ -103,7 +103,8 @@ class NeuralForecaster(Forecaster):
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1, needs={"max_epochs": None},
-        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 steps (NBEATS: 1200)",
+        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 steps (NBEATS, NHITS: "
+        "1200)",
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
@@ -112,7 +113,7 @@ class NeuralForecaster(Forecaster):
     batch_size: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1,
         help="number of windows per batch; 'auto': an eighth of the training windows, at least 32 and at most 256 "
-        "(NBEATS: 1024)",
+        "(NBEATS, NHITS: 1024)",
     )
     sample_by: Literal["auto", "windows", "series"] = param(
         default="windows", group="training",

@@ -12,13 +12,28 @@ import numpy as np
 import pytest
 import torch
 
-from deepforecast import GRU, LSTM, MLP, NBEATS, RNN, DLinear, NeuralProphet, NLinear, Seq2Seq, Transformer, load
+from deepforecast import (
+    GRU,
+    LSTM,
+    MLP,
+    NBEATS,
+    NHITS,
+    RNN,
+    TCN,
+    DLinear,
+    NeuralProphet,
+    NLinear,
+    Seq2Seq,
+    TiDE,
+    Transformer,
+    load,
+)
 from deepforecast.datasets import generate
 from deepforecast.models.neural._base import HeadName
 from tests.training.runs import cut
 
 CUDA, MPS = torch.cuda.is_available(), torch.backends.mps.is_available()
-NETWORKS = [MLP, LSTM, GRU, RNN, DLinear, NLinear, NBEATS, Seq2Seq, Transformer, NeuralProphet]
+NETWORKS = [MLP, LSTM, GRU, RNN, DLinear, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer, NeuralProphet]
 SMALL: dict[str, Any] = {"horizon": 6, "input_size": 18, "batch_size": 16, "max_steps": 30, "trainer": {"accelerator": "gpu"}}
 FRAME = generate(4, 120, seed=2)
 FRAME["y"] = FRAME.y.abs().round() + 1  # for heads of counts

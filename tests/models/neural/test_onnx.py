@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from deepforecast import LSTM, MLP
+from deepforecast import LSTM, MLP, TiDE
 from deepforecast.datasets import Recipe, generate
 from deepforecast.errors import CapabilityError
 from tests.models.neural.test_predict import HORIZON, ROWS, fitted, panel
@@ -18,7 +18,7 @@ from tests.models.neural.test_predict import HORIZON, ROWS, fitted, panel
 
 @pytest.mark.filterwarnings("ignore")  # of torch and onnxscript on each other
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["DLinear", "MLP", "NBEATS", "LSTM", "Transformer"])
+@pytest.mark.parametrize("name", ["DLinear", "MLP", "NBEATS", "NHITS", "TiDE", "TCN", "LSTM", "Transformer"])
 def test_onnxruntime_agrees_with_predict(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
     runtime: Any = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -67,7 +67,7 @@ PROMOTION, STOCK = ["display", "flyer", "none"], ["full", "low"]
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [MLP, LSTM])
+@pytest.mark.parametrize("kind", [MLP, LSTM, TiDE])
 def test_columns_of_every_kind(kind: Any, tmp_path: Path) -> None:
     """By hand, as a program without this library would put them together from what the file says of itself."""
     recipe = Recipe(covariates="all")

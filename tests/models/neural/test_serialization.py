@@ -242,6 +242,10 @@ HOSTILE: dict[str, list[tuple[str, Any]]] = {
              ("n_layers", 3), ("head", "bins"), ("scaler", "revin"), ("bidirectional", True)],
     "NBEATS": [("blocks", HUGE), ("degree", HUGE), ("hidden_sizes", {"list": [HUGE], "tuple": False}),
                ("stacks", {"list": ["trend"] * 10**5, "tuple": False}), ("blocks", 2), ("head", "mixture")],
+    "NHITS": [("blocks", HUGE), ("n_pool_kernel_size", {"list": [1] * 10**5, "tuple": False}), ("n_freq_downsample", {"list": [1, 1, 1], "tuple": False}),
+              ("n_freq_downsample", {"list": [1] * 10**5, "tuple": False}), ("hidden_sizes", {"list": [HUGE], "tuple": False})],
+    "TiDE": [("hidden_size", HUGE), ("encoder_layers", HUGE), ("temporal_width", HUGE), ("decoder_output_dim", 17), ("normalization", "layer")],
+    "TCN": [("hidden_size", HUGE), ("n_layers", HUGE), ("n_layers", 12), ("kernel_size", HUGE), ("weight_norm", False)],
     "DLinear": [("moving_average", HUGE), ("scaler", "level"), ("quantiles", {"list": [0.1], "tuple": False})],
 }  # fmt: skip
 
