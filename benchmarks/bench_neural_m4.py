@@ -1,6 +1,6 @@
 """N-BEATS with default parameters on all yearly, quarterly and monthly series of M4, through the public API.
 
-    python benchmarks/bench_neural_m4.py [--frequencies yearly ...] [--sample 5000] [--kept FOLDER] [--ablate] [--quick]
+    python benchmarks/bench_neural_m4.py [--frequencies yearly ...] [--sample 5000] [--kept FOLDER] [--ablate] [--model NHITS] [--quick]
 
 Requires the benchmark data (DEEPFORECAST_DATA). One model per frequency; only the season length is set. `--sample`:
 number of series per frequency, evenly spaced. `--ablate`: change one default at a time and score on the last horizon of
@@ -26,7 +26,8 @@ import numpy as np
 import pandas as pd
 from common_neural import HERE, Measurement, mean_and_spread, write
 
-from deepforecast import NBEATS, datasets, score
+import deepforecast
+from deepforecast import datasets, score
 
 FREQUENCIES = {"yearly": (6, 1), "quarterly": (8, 4), "monthly": (18, 12)}  # horizon and season
 REQUIRED = {"yearly": (13.30, 3.00, 60), "quarterly": (9.80, 1.125, 60), "monthly": (12.55, 0.905, 60)}  # sMAPE, MASE, CPU s
@@ -42,14 +43,16 @@ def main() -> int:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--ablate", action="store_true", help="change one default at a time, on the end of the training part")
     parser.add_argument("--changes", type=json.loads, help="with --ablate: JSON list of parameters to change")
+    parser.add_argument("--model", default="NBEATS", help="network to measure; only NBEATS is written to the results")
     parser.add_argument("--kept", type=Path)
     parser.add_argument("--quick", action="store_true", help="500 series, 20 steps, to check that the script runs")
     args = parser.parse_args()
     if args.quick:
         args.sample = 500
     is_partial = args.quick or args.sample is not None or args.changes is not None or set(args.frequencies) < set(FREQUENCIES)
+    is_partial = is_partial or args.model != "NBEATS"
     if args.ablate:
-        lines = ["# N-BEATS on M4, one default changed at a time", "", *ablation_table(args)]
+        lines = [f"# {args.model} on M4, one default changed at a time", "", *ablation_table(args)]
         write("neural_m4_ablation", lines, is_partial)
     else:
         table = test_table(args)
@@ -127,7 +130,7 @@ def run(name: str, change: dict[str, Any], args: Any, held_out: bool) -> Measure
     """Errors and run time of one model on one frequency, from the cache if they are there."""
     if args.quick:
         change = {**change, "max_steps": 20}
-    file_name = f"{name}{'-held' * held_out}-{args.sample or 'all'}-{json.dumps(change)}.json"
+    file_name = f"{args.model}-{name}{'-held' * held_out}-{args.sample or 'all'}-{json.dumps(change)}.json"
     cache_file = None if args.kept is None else args.kept / file_name
     if cache_file is not None and cache_file.exists():
         result: Measurement = json.loads(cache_file.read_text(encoding="utf-8"))
@@ -136,7 +139,7 @@ def run(name: str, change: dict[str, Any], args: Any, held_out: bool) -> Measure
     train, test = read(name, args.sample, held_out)
     wall, cpu = time.perf_counter(), time.process_time()
     is_point_model = change.get("head") == "point"
-    model = NBEATS(horizon=horizon, season_length=season, **change).fit(train)
+    model = getattr(deepforecast, args.model)(horizon=horizon, season_length=season, **change).fit(train)
     forecasts = model.predict(**({} if is_point_model else {"quantiles": QUANTILES}))
     result = {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "series": int(train["unique_id"].nunique())}
     metrics = ["smape", "mase", *([] if is_point_model else ["weighted_quantile_loss"])]

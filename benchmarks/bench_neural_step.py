@@ -3,9 +3,10 @@
     python benchmarks/bench_neural_step.py [--rounds 3] [--steps 150] [--quick]
 
 100 series of 2,000 values, input 96, horizon 24, batch size 256, mean absolute error, point forecasts: an LSTM with 64
-units, an MLP with three layers of 512 units, DLinear. The plain loop uses torch with its default settings; the tuned loop
-keeps freed buffers and uses the same number of threads as deepforecast. "deepforecast, callback" is a fit with a Lightning
-callback called at each step, like the clocks of the other libraries. Every run is a separate process; runs alternate.
+units, an MLP with three layers of 512 units, DLinear, NHITS with three blocks of two layers of 512 units. The plain loop
+uses torch with its default settings; the tuned loop keeps freed buffers and uses the same number of threads as deepforecast.
+"deepforecast, callback" is a fit with a Lightning callback called at each step, like the clocks of the other libraries.
+Every run is a separate process; runs alternate.
 CPU seconds include all cores, and threads that spin while waiting: use --asleep on a machine under load, where the plain
 loop and the other libraries take ten times as long otherwise. The 10 % quantile of the CPU time is the cost of a step
 while no other process displaces the caches.
@@ -24,7 +25,7 @@ from typing import Any
 
 from common_neural import PEERS, Measurement, child, medians, peer, walks, write
 
-NETWORKS = ("LSTM", "MLP", "DLinear")
+NETWORKS = ("LSTM", "MLP", "DLinear", "NHITS")
 BATCH, INPUT, HORIZON = 256, 96, 24
 WARM_UP_STEPS = 10  # not measured
 LABELS = {
@@ -229,6 +230,7 @@ def required_ratios(results: dict[str, Any]) -> list[str]:
         ("LSTM", "plain_loop", "at least 1.8"), ("LSTM", "tuned_loop", "at least 1"), ("LSTM", "darts", "at least 2"),
         ("LSTM", "neuralforecast", "at least 3"), ("MLP", "plain_loop", "at least 0.95"), ("MLP", "tuned_loop", ""),
         ("DLinear", "plain_loop", ""), ("DLinear", "darts", ""), ("DLinear", "gluonts", ""), ("DLinear", "neuralforecast", ""),
+        ("NHITS", "plain_loop", ""), ("NHITS", "tuned_loop", ""), ("NHITS", "neuralforecast", "at least 2"),
     ]  # fmt: skip
     lines = []
     ours = results["fit_networks"]

@@ -11,7 +11,7 @@ import pytorch_lightning as pl
 from neural_clock import before, clock_of, mase, walks
 from neuralforecast import NeuralForecast
 from neuralforecast.losses.pytorch import MAE
-from neuralforecast.models import LSTM, MLP, DLinear
+from neuralforecast.models import LSTM, MLP, NHITS, DLinear
 
 logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
 told = json.loads(sys.argv[1])
@@ -20,6 +20,7 @@ OWN = {
     "LSTM": (LSTM, {"encoder_hidden_size": 64, "encoder_n_layers": 1, "decoder_hidden_size": 64, "decoder_layers": 1}),
     "MLP": (MLP, {"hidden_size": 512, "num_layers": 3}),
     "DLinear": (DLinear, {"moving_avg_window": 25}),
+    "NHITS": (NHITS, {"n_pool_kernel_size": [2, 2, 1], "n_freq_downsample": [4, 2, 1], "mlp_units": 3 * [[512, 512]]}),
 }
 
 

@@ -44,7 +44,8 @@ class TCNOptions:
     @property
     def receptive_field(self) -> int:
         """Time steps that an output depends on, its own included: two convolutions per block."""
-        return 1 + 2 * (self.kernel_size - 1) * (2**self.n_layers - 1)
+        n_steps: int = 1 + 2 * (self.kernel_size - 1) * (2**self.n_layers - 1)
+        return n_steps
 
 
 class ResidualBlock(nn.Module):

@@ -7,6 +7,7 @@ Encoder", TMLR, arXiv:2304.08424.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import cast
 
 import torch
@@ -112,7 +113,7 @@ class TiDEBody(DirectBody):
         widths.append(horizon * options.decoder_output_dim)
         self.dense = nn.Sequential(*[
             ResidualBlock(n_in, hidden, n_out, options.dropout, options.normalization)
-            for n_in, n_out in zip(widths[:-1], widths[1:], strict=True)
+            for n_in, n_out in pairwise(widths)
         ])  # fmt: skip
         self.temporal_decoder = ResidualBlock(
             options.decoder_output_dim + future_width,
