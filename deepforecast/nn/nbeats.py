@@ -30,12 +30,10 @@ STACK_KINDS = ("generic", "trend", "season")
 
 @dataclass(frozen=True)
 class Basis:
-    """Basis functions of a block over the window, (input_size, functions), and over the horizon,
-    (horizon, functions).
-    """
+    """Basis functions of a block over the window and over the horizon."""
 
-    backcast: Float[Tensor, "time functions"]
-    forecast: Float[Tensor, "horizon functions"]
+    backcast: Float[Tensor, "time backcast_functions"]
+    forecast: Float[Tensor, "horizon forecast_functions"]
 
 
 class ResidualStacks(DirectBody):

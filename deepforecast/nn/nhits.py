@@ -7,6 +7,7 @@ Hierarchical Interpolation for Time Series Forecasting", AAAI 37, arXiv:2201.128
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -14,6 +15,9 @@ from torch.nn import functional
 
 from deepforecast.nn.batch import InputSizes
 from deepforecast.nn.nbeats import Basis, Block, Pooling, ResidualStacks
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 class NHITSBody(ResidualStacks):
@@ -76,8 +80,8 @@ class NHITSBody(ResidualStacks):
         super().__init__(block_list, block_order)
 
 
-def interpolation(n_knots: int, length: int, mode: str = "linear") -> Tensor:
-    """Return the matrix (length, n_knots) from values at the knots to those of all time steps.
+def interpolation(n_knots: int, length: int, mode: str = "linear") -> Float[Tensor, "length n_knots"]:
+    """Return the matrix from values at the knots to those of all time steps.
 
     The knots are the centres of equal parts; beyond the first and the last one, values are constant.
 

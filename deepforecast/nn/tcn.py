@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -16,6 +17,9 @@ from torch.nn.utils import parametrizations
 from deepforecast.nn.batch import InputSizes
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.recurrent import StatesDirect
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -49,10 +53,9 @@ class TCNOptions:
 
 
 class ResidualBlock(nn.Module):
-    """Two dilated causal convolutions with a skip connection, (batch, channels, steps) -> (batch,
-    hidden_size, steps):
+    """Two dilated causal convolutions with a skip connection,
 
-        f(x) = dropout(relu(w * x + b)),  y = relu(f_2(f_1(x)) + x)
+        f(x) = dropout(relu(w * x + b)),  y = relu(f_2(f_1(x)) + x).
 
     The skip connection is a convolution of kernel size 1 where the number of channels changes.
     """
@@ -71,8 +74,10 @@ class ResidualBlock(nn.Module):
         self.n_padded = (kernel_size - 1) * dilation
         self.drop = Dropout(options.dropout)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (batch, channels, steps) to (batch, hidden_size, steps)."""
+    def forward(
+        self, x: Float[Tensor, "batch channels time"]
+    ) -> Float[Tensor, "batch hidden_size time"]:
+        """Apply the convolutions and add the skip connection."""
         hidden = x
         for convolution in self.convolutions:
             # Zeros before the window only: an output does not depend on later time steps.
@@ -82,9 +87,7 @@ class ResidualBlock(nn.Module):
 
 
 class TemporalConvolution(nn.Module):
-    """Residual blocks with dilations 1, 2, 4, ..., (batch, steps, width_in) -> (batch, steps,
-    hidden_size).
-    """
+    """Residual blocks with dilations 1, 2, 4, ..."""
 
     def __init__(self, width_in: int, options: TCNOptions) -> None:
         super().__init__()
@@ -94,8 +97,10 @@ class TemporalConvolution(nn.Module):
             *[ResidualBlock(width, 2**layer, options) for layer, width in enumerate(widths)]
         )
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Return the outputs of all time steps, (batch, steps, hidden_size)."""
+    def forward(
+        self, inputs: Float[Tensor, "batch time width_in"]
+    ) -> Float[Tensor, "batch time hidden_size"]:
+        """Return the outputs of all time steps."""
         outputs: Tensor = self.blocks(inputs.transpose(1, 2))
         return outputs.transpose(1, 2)
 
@@ -131,7 +136,9 @@ class TCNBody(StatesDirect):
         )
         self.over_time = sizes.input_size  # how often the weights of most layers are used per window
 
-    def encode(self, features: Tensor) -> tuple[Tensor, Tensor]:
+    def encode(
+        self, features: Float[Tensor, "batch time past_features"]
+    ) -> tuple[Float[Tensor, "batch time output_size"], Float[Tensor, "batch output_size"]]:
         """Return the outputs of all time steps and that of the last one."""
         states = self.encoder(features)
         return states, states[:, -1]

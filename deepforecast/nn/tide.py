@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,14 @@ from deepforecast.nn.layers import Dropout, normalization
 from deepforecast.nn.linear import location_features
 from deepforecast.nn.network import DirectBody
 
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
 
 class ResidualBlock(nn.Module):
     """Multilayer perceptron with one hidden layer and a linear skip connection,
 
-        y = norm(dropout(W_2 relu(W_1 x + b_1) + b_2) + W_3 x + b_3),
-
-    (..., width_in) -> (..., width_out).
+        y = norm(dropout(W_2 relu(W_1 x + b_1) + b_2) + W_3 x + b_3).
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class ResidualBlock(nn.Module):
         self.drop = Dropout(dropout)
         self.norm = normalization(norm, width_out)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map (..., width_in) to (..., width_out)."""
+    def forward(self, x: Float[Tensor, "*batch width_in"]) -> Float[Tensor, "*batch width_out"]:
+        """Apply the layers and add the skip connection."""
         hidden = functional.relu(self.hidden(x), inplace=True)
         return cast(Tensor, self.norm(self.drop(self.out(hidden)) + self.skip(x)))
 
@@ -126,8 +127,8 @@ class TiDEBody(DirectBody):
         self.pad = (locations.start, sizes.out_features - locations.stop)
         self.skip = nn.Linear(sizes.input_size, self.location_shape[0] * self.location_shape[1])
 
-    def features(self, inputs: Inputs) -> Tensor:
-        """Return (batch, horizon, out_features)."""
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
+        """Return the raw output of all steps."""
         encoder_inputs, projected = [inputs.y], []
         if self.past_projection is not None:
             encoder_inputs.append(self.past_projection(inputs.past).flatten(1))

@@ -81,7 +81,7 @@ class NHITS(NeuralForecaster):
 
     def _body(self, sizes: InputSizes) -> NHITSBody:
         """The stacks of blocks; raise `ParameterError` if the rates are not those of the same stacks."""
-        from deepforecast.nn.nhits import NHITSBody
+        from deepforecast.nn.nhits import NHITSBody  # imports torch
 
         n_stacks = len(self.n_freq_downsample)
         if not n_stacks or len(self.n_pool_kernel_size) != n_stacks:

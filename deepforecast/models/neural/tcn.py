@@ -71,7 +71,7 @@ class TCN(NeuralForecaster):
         return [{"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8, "decoder_size": 16}]
 
     def _body(self, sizes: InputSizes) -> TCNBody:
-        from deepforecast.nn.tcn import TCNBody, TCNOptions, required_layers
+        from deepforecast.nn.tcn import TCNBody, TCNOptions, required_layers  # imports torch
 
         options = TCNOptions(
             hidden_size=self.hidden_size,

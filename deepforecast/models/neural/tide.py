@@ -75,7 +75,7 @@ class TiDE(NeuralForecaster):
         return [{"input_size": 14, "max_steps": 12, "batch_size": 32, "hidden_size": 32}]
 
     def _body(self, sizes: InputSizes) -> TiDEBody:
-        from deepforecast.nn.tide import TiDEBody, TiDEOptions
+        from deepforecast.nn.tide import TiDEBody, TiDEOptions  # imports torch
 
         return TiDEBody(
             sizes,
