@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.utils import parametrizations
 
 from deepforecast.nn.batch import InputSizes
 from deepforecast.nn.layers import Dropout
@@ -52,6 +51,30 @@ class TCNOptions:
         return n_steps
 
 
+class CausalConvolution(nn.Module):
+    """Dilated causal convolution, y_t = b + sum_i w_i x_{t - dilation i}, with zeros before the window.
+
+    With `weight_norm` the kernel of an output channel is w = g v / ||v||, with weights g and v: torch's
+    own parametrization cannot be pickled.
+    """
+
+    def __init__(self, n_in: int, n_out: int, dilation: int, options: TCNOptions) -> None:
+        super().__init__()
+        layer = nn.Conv1d(n_in, n_out, options.kernel_size)  # for its initial weights
+        self.weight, self.bias = layer.weight, layer.bias
+        norms = layer.weight.detach().flatten(1).norm(dim=1)
+        self.scale = nn.Parameter(norms) if options.weight_norm else None
+        self.dilation, self.n_padded = dilation, (options.kernel_size - 1) * dilation
+
+    def forward(self, x: Float[Tensor, "batch n_in time"]) -> Float[Tensor, "batch n_out time"]:
+        """Apply the convolution."""
+        weight = self.weight
+        if self.scale is not None:
+            weight = weight * (self.scale / weight.flatten(1).norm(dim=1)).view(-1, 1, 1)
+        padded = functional.pad(x, (self.n_padded, 0))  # an output does not depend on later steps
+        return functional.conv1d(padded, weight, self.bias, dilation=self.dilation)
+
+
 class ResidualBlock(nn.Module):
     """Two dilated causal convolutions with a skip connection,
 
@@ -62,16 +85,12 @@ class ResidualBlock(nn.Module):
 
     def __init__(self, n_channels: int, dilation: int, options: TCNOptions) -> None:
         super().__init__()
-        hidden_size, kernel_size = options.hidden_size, options.kernel_size
-        convolutions: list[nn.Module] = [
-            nn.Conv1d(n_in, hidden_size, kernel_size, dilation=dilation)
+        hidden_size = options.hidden_size
+        self.convolutions = nn.ModuleList([
+            CausalConvolution(n_in, hidden_size, dilation, options)
             for n_in in (n_channels, hidden_size)
-        ]
-        if options.weight_norm:
-            convolutions = [parametrizations.weight_norm(layer) for layer in convolutions]
-        self.convolutions = nn.ModuleList(convolutions)
+        ])  # fmt: skip
         self.skip = nn.Conv1d(n_channels, hidden_size, 1) if n_channels != hidden_size else nn.Identity()
-        self.n_padded = (kernel_size - 1) * dilation
         self.drop = Dropout(options.dropout)
 
     def forward(
@@ -80,9 +99,7 @@ class ResidualBlock(nn.Module):
         """Apply the convolutions and add the skip connection."""
         hidden = x
         for convolution in self.convolutions:
-            # Zeros before the window only: an output does not depend on later time steps.
-            padded = functional.pad(hidden, (self.n_padded, 0))
-            hidden = self.drop(functional.relu(convolution(padded), inplace=True))
+            hidden = self.drop(functional.relu(convolution(hidden), inplace=True))
         return functional.relu(hidden + self.skip(x))
 
 

@@ -61,7 +61,7 @@ class NHITS(NeuralForecaster):
     )
     blocks: int = param(default=1, at_least=1, low=1, high=3, help="number of blocks per stack")
     hidden_sizes: Sequence[int] = param(
-        default=(512, 512), at_least=1, help="number of units of each hidden layer of a block",
+        default=(256, 256), at_least=1, help="number of units of each hidden layer of a block; the paper has (512, 512)",
     )
     pooling_mode: Literal["max", "average"] = param(default="max", help="pooling: maximum or mean of the time steps")
     interpolation_mode: Literal["linear", "nearest", "cubic"] = param(
