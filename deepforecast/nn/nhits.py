@@ -1,4 +1,4 @@
-"""N-HiTS: residual stacks of blocks, each for a band of frequencies.
+"""N-HiTS: residual stacks of blocks, each for a range of frequencies.
 
 Challu, Olivares, Oreshkin, Garza, Mergenthaler-Canseco, Dubrawski (2023), "N-HiTS: Neural
 Hierarchical Interpolation for Time Series Forecasting", AAAI 37, arXiv:2201.12886.

@@ -22,7 +22,8 @@ class TCN(NeuralForecaster):
     skip connection, y = relu(f(f(x)) + x) with f(x) = relu(w * x + b). All steps of the horizon are
     computed at once from the outputs of the last block, as by `LSTM` with output="direct".
 
-    Measured coverage of 80 % intervals at defaults: not measured yet (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 monthly 80 %, NN5 daily 71 %, EPF Nord Pool
+    hourly 83 % (benchmarks/bench_coverage.py).
 
     See Also
     --------
@@ -64,6 +65,10 @@ class TCN(NeuralForecaster):
         help="number of units of each hidden layer of a perceptron of the window whose output is added, e.g. (256, 256); "
         "None: no perceptron",
     )
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "batch_size": 64
+    }  # fmt: skip
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
