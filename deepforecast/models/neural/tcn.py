@@ -67,7 +67,8 @@ class TCN(NeuralForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "batch_size": 64
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "batch_size": 64,
+        "skip_hidden_sizes": [],  # in a few hundred steps, the convolutions learn past covariates next to a linear map of y only
     }  # fmt: skip
 
     @classmethod
