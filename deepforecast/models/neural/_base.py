@@ -103,8 +103,7 @@ class NeuralForecaster(Forecaster):
     )
     max_steps: int | Literal["auto"] = param(
         default="auto", group="training", at_least=1, needs={"max_epochs": None},
-        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 steps (NBEATS, NHITS: "
-        "1200)",
+        help="number of training steps; 'auto': 8 epochs, but at least 50 and at most 500 (NBEATS, NHITS: 1200)",
     )
     max_epochs: int | None = param(
         default=None, group="training", at_least=1,
