@@ -46,6 +46,7 @@ class NLinearBody(DirectBody):
         super().__init__()
         self.window = nn.Linear(sizes.input_size, hidden_width(sizes))
         self.outputs = OutputMap(sizes)
+        # From 1, so that among observed time steps, position * observed is largest at the last one.
         self.register_buffer("positions", torch.arange(1.0, sizes.input_size + 1), persistent=False)
         location_mask = torch.zeros(sizes.out_features)  # 1 for features that are locations
         if sizes.location_slice is not None:

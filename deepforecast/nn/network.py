@@ -118,8 +118,6 @@ class ForecastNetwork(nn.Module):
             return self._restore_location(
                 raw, torch.cumsum(raw, 1) if self.scaler == "difference" else raw
             )
-        from deepforecast.nn.network import decode_greedy
-
         return decode_greedy(self, inputs)
 
     def initial_state(self, inputs: Inputs) -> State:
@@ -173,8 +171,6 @@ class ForecastNetwork(nn.Module):
         if isinstance(self.body, DirectBody):
             raw = self.features(inputs)
         else:
-            from deepforecast.nn.network import decode_teacher_forced
-
             raw = decode_teacher_forced(
                 self,
                 inputs,
@@ -204,17 +200,17 @@ class ForecastNetwork(nn.Module):
         raw: Float[Tensor, "*shape out_features"],
         cumulated: Float[Tensor, "*shape out_features"],
     ) -> Float[Tensor, "*shape out_features"]:
-        """Return `raw` with the location features transformed back to units of z.
+        """Return `raw` with its location features in units of z; the other features are unchanged.
 
-        They are taken from `cumulated`, the cumulative sums of `raw` for the scaler "difference",
-        else `raw` itself; for "revin" the affine map is inverted.
+        The locations are those of `cumulated`: the cumulative sums of `raw` over the steps for the
+        scaler "difference", otherwise `raw` itself. For "revin" the affine map is inverted.
         """
         location_slice = self.head.location_slice
         if location_slice is None or (cumulated is raw and self.affine is None):
             return raw
         locations = cumulated[..., location_slice]
         if self.affine is not None:
-            locations = (locations - self.affine[1]) / self.affine[0]
+            locations = (locations - self.affine[1]) / self.affine[0]  # offset and factor
         return torch.cat(
             [raw[..., : location_slice.start], locations, raw[..., location_slice.stop :]], dim=-1
         )

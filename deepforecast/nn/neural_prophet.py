@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import torch
@@ -105,6 +106,13 @@ class AdditiveSpec:
     lag_prior_scale: float | None = None
     lags_name: str = field(default="ar")
 
+    @property
+    def coefficient_slices(self) -> list[tuple[Component, slice]]:
+        """The components, each with the slice of its coefficients in those of all components."""
+        widths = [component.columns.stop - component.columns.start for component in self.components]
+        slices = [slice(stop - width, stop) for width, stop in zip(widths, accumulate(widths), strict=True)]
+        return list(zip(self.components, slices, strict=True))
+
 
 class NeuralProphetBody(DirectBody):
     """Sum of trend, components and lag effects.
@@ -197,11 +205,7 @@ class NeuralProphetBody(DirectBody):
 
     def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
         """Return the sum of the components as location, and the other features."""
-        covariates = self._time_covariates(inputs)
-        trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
-        coefficients = self.weight[:, self.location_index] + series_coefficients
-        columns = self._evaluate_columns(covariates)
+        trend, columns, coefficients = self._trend_and_columns(inputs)
         base = trend + _batched_dot(columns, coefficients * (1.0 - self.multiplicative))
         if any(component.multiplicative for component in self.spec.components):
             base = base + _trend_multiplier(trend, inputs) * _batched_dot(columns, coefficients * self.multiplicative)
@@ -213,25 +217,22 @@ class NeuralProphetBody(DirectBody):
         return torch.cat([raw[..., : self.location_index], location.unsqueeze(-1), raw[..., self.location_index + 1 :]], dim=-1)
 
     def components(self, inputs: Inputs) -> dict[str, Float[Tensor, "batch horizon out_features"]]:
-        """Return the contribution of each component to the location, 0 elsewhere."""
-        covariates = self._time_covariates(inputs)
-        trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
-        series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
-        coefficients = self.weight[:, self.location_index] + series_coefficients
-        columns = self._evaluate_columns(covariates)
+        """Return the contribution of each component to the location; the other features are 0.
+
+        The sum of trend and components covers the window, too, if lags are used: the autoregression
+        acts on the deviations from it, see `_lag_effects`.
+        """
+        trend, columns, coefficients = self._trend_and_columns(inputs)
         multiplier = _trend_multiplier(trend, inputs)
         components = {"trend": trend}
-        start = 0  # first column of the component
-        for component in self.spec.components:
-            stop = start + component.columns.stop - component.columns.start
-            contribution = _batched_dot(columns[..., start:stop], coefficients[..., start:stop])
+        for component, coefficient_slice in self.spec.coefficient_slices:
+            contribution = _batched_dot(columns[..., coefficient_slice], coefficients[..., coefficient_slice])
             components[component.name] = multiplier * contribution if component.multiplicative else contribution
-            start = stop
         lag_effects = self._lag_effects(inputs, torch.stack(list(components.values())).sum(0))
         effects = {name: component[:, -self.horizon :] for name, component in components.items()}
         effects |= {name: component[..., self.location_index] for name, component in lag_effects.items()}
-        shape = (self.location_index, self.width - self.location_index - 1)
-        return {name: nn.functional.pad(component.unsqueeze(-1), shape) for name, component in effects.items()}
+        padding = (self.location_index, self.width - self.location_index - 1)  # zeros before and after the location
+        return {name: nn.functional.pad(component.unsqueeze(-1), padding) for name, component in effects.items()}
 
     def penalty(self) -> Float[Tensor, ""] | None:
         """Return the negative log-prior divided by the number of training values.
@@ -270,14 +271,21 @@ class NeuralProphetBody(DirectBody):
             if self.slope is not None:
                 self.slope[0] = trend[1]
             self.slope_changes.copy_(torch.as_tensor(slope_changes))
-            start = 0
-            for component in self.spec.components:
-                stop = start + component.columns.stop - component.columns.start
+            for component, coefficient_slice in self.spec.coefficient_slices:
                 if component.name in coefficients:
-                    self.weight[start:stop, self.location_index] = torch.as_tensor(
+                    self.weight[coefficient_slice, self.location_index] = torch.as_tensor(
                         coefficients[component.name], dtype=torch.float32
                     )
-                start = stop
+
+    def _trend_and_columns(self, inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the trend (batch, steps), the columns of the components (batch, steps, columns), and
+        their coefficients in the location, (columns,), or (batch, columns) if series have their own.
+        """
+        covariates = self._time_covariates(inputs)
+        trend, series_parameters = self._trend(covariates, inputs), self._select_series_parameters(inputs)
+        series_coefficients = 0.0 if series_parameters is None else self._series_coefficients(series_parameters)
+        coefficients = self.weight[:, self.location_index] + series_coefficients
+        return trend, self._evaluate_columns(covariates), coefficients
 
     def _time_covariates(self, inputs: Inputs) -> Float[Tensor, "batch steps columns"]:
         """Return the future covariates of the horizon, and of the window if lags are used."""

@@ -77,7 +77,8 @@ def scale_window(
         Name in `SCALER_FUNCTIONS`; a name that ends in "/series" uses loc and scale of the whole
         series.
     season : int
-        Season length of the naive error, 0: not needed.
+        Season length of the seasonal naive forecast, whose error is `Scale.naive`. 0: `naive`
+        is not needed, and 1.
     allow_shift : bool
         Whether loc may differ from 0; False for nonnegative distributions.
     level_ratio : Tensor, optional

@@ -176,9 +176,11 @@ class PatchEncoder(nn.Module):
         super().__init__()
         self.width = options.layer.d_model
         self.patches = Patching(sizes.input_size, options.patch_length, options.stride)
+        # Time steps from the cutoff: 0 is the last of the window, negative ones are before it.
         self.past_positions = tuple(
             end - sizes.input_size + 1 for end in self.patches.end_positions
         )
+        # Per time step of a patch: the value, whether it is observed, and the past covariates.
         self.input_projection = nn.Linear(options.patch_length * (2 + sizes.past), self.width)
         self.static_projection = (
             nn.Linear(sizes.static, self.width, bias=False) if sizes.static else None
@@ -188,7 +190,7 @@ class PatchEncoder(nn.Module):
             TokenPositions(self.past_positions, tuple(future_positions)),
             self.width,
             options.layer.n_heads,
-            sizes.cyclic_columns,
+            sizes.cyclic_columns,  # of the calendar, for the encoding "calendar"
         )
         self.drop = Dropout(options.layer.dropout)
         self.encoder = Encoder(options.layer, options.encoder_layers)
@@ -273,11 +275,13 @@ class TransformerAutoregressive(AutoregressiveBody, AttentionBody):
         super().__init__()
         self.horizon = sizes.horizon
         self.window_encoder = WindowEncoder(sizes, options, range(1, sizes.horizon + 1))
+        # The token of a step: the previous value, and the future and static covariates.
         self.step_projection = nn.Linear(1 + sizes.future_features, options.layer.d_model)
         self.first_step_projection = (
             nn.Linear(sizes.past, options.layer.d_model, bias=False) if sizes.past else None
         )
         self.decoder = Decoder(options.layer, options.decoder_layers)
+        # How often the weights are used per window, see `ForecastNetwork.n_multiplications`.
         self.over_time = self.window_encoder.patches.n_patches
         self.out = nn.Linear(options.layer.d_model, sizes.out_features)
 

@@ -96,7 +96,7 @@ class TrainingMonitor(pl.Callback):
         self._losses: list[Tensor] = []  # of the steps since the last check
         self._norms: list[Tensor] = []
         self._snapshot: Any = None  # of the run after `good_step`
-        self.good_step = self.step
+        self.good_step = self.step  # last step at which a check found no divergence
         self.n_undone_steps = 0
         self._start_time = time.monotonic()
         # Of the caller; Lightning replaces it.
@@ -251,7 +251,8 @@ class TrainingMonitor(pl.Callback):
     def _roll_back(self, n_steps: int) -> None:
         """Restore the last snapshot, `n_steps` steps before, and halve the learning rate.
 
-        Raises `TrainingError` after too many attempts.
+        Raises `TrainingError` after too many attempts, if losses are still not finite
+        `RECOVERY_STEPS` steps after the snapshot, and if the first loss of the run is not finite.
         """
         self.n_retries += 1
         self.n_undone_steps += n_steps
@@ -262,10 +263,10 @@ class TrainingMonitor(pl.Callback):
                 hint="Set another "
                 "`scaler`, or remove extreme values from the data."
             )
-        is_past_recovery = self.step - self.good_step >= RECOVERY_STEPS
-        if self.n_retries > MAX_RETRIES or (is_past_recovery and not self._is_finite_since(self.good_step)):
+        recovery_is_over = self.step - self.good_step >= RECOVERY_STEPS
+        if self.n_retries > MAX_RETRIES or (recovery_is_over and not self._is_finite_since(self.good_step)):
             raise self._divergence_error()
-        self.lr_damping /= 2
+        self.lr_damping /= 2  # a factor of the next steps' rates, see `ForecastModule.optimizer_step`
         restore_snapshot(self._snapshot, self.network, self.optimizer, self.weight_average)
 
     def _is_finite_since(self, step: int) -> bool:

@@ -80,7 +80,7 @@ class Checkpoints:
         return self.contents is not None and bool(self.contents[0]["stop_reason"])
 
     def write(self, training_monitor: TrainingMonitor) -> None:
-        """Write the state of the run, and delete all checkpoints but the last one before it."""
+        """Write the state of the run; it and the checkpoint before it stay, older ones are deleted."""
         record = asdict(training_monitor.record)
         validation = record.pop("validation_loss")
         manifest = {
@@ -169,7 +169,10 @@ class Checkpoints:
             )
 
     def _delete_old(self) -> None:
-        """Delete all but the last checkpoint, and temporary files of interrupted writes."""
+        """Delete old checkpoints, so that with the next one `MAX_CHECKPOINTS` are left.
+
+        Delete also the temporary files of interrupted writes.
+        """
         for path in [
             *sorted(self.folder.glob(f"*{SUFFIX}"))[: 1 - MAX_CHECKPOINTS],
             *self.folder.glob(".deepforecast-*.tmp"),

@@ -26,7 +26,7 @@ from deepforecast.errors import (
     warn,
 )
 from deepforecast.nn.network import ForecastNetwork
-from deepforecast.training.callbacks import TrainingMonitor, TrainingRecord, seed_generators
+from deepforecast.training.callbacks import SEED_STRIDE, TrainingMonitor, TrainingRecord, seed_generators
 from deepforecast.training.checkpoints import Checkpoints
 from deepforecast.training.module import FitModule, clip_gradients
 from deepforecast.training.options import TrainingOptions
@@ -299,7 +299,7 @@ def find_learning_rate(
         for group in optimizer.param_groups:
             group["lr"] = float(rate)
         batch = next(sampler.step_batches(sampler.stop_step + step))
-        seed_generators(options.seed * 1_000_003 + step, batch.past.device)
+        seed_generators(options.seed * SEED_STRIDE + step, batch.past.device)
         optimizer.zero_grad()
         loss = trial.loss(batch)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -245,14 +245,11 @@ def warn_unlearned(name: str, state: State, future: Mapping[str, Covariate]) -> 
     """
     loc = window_columns(state.learned).loc
     body = state.learned["network"].body
-    fit_values = np.full((len(state.series), len(future)), np.nan)
-    start = 0
-    for component in body.spec.components:
-        stop = start + component.columns.stop - component.columns.start
-        has_zero_weights = not body.weight[start:stop].any()
+    fit_values = np.full((len(state.series), len(future)), np.nan)  # NaN: no warning
+    for component, coefficient_slice in body.spec.coefficient_slices:
+        has_zero_weights = not body.weight[coefficient_slice].any()
         if component.name in future and future[component.name].categories is None and has_zero_weights:
             fit_values[:, list(future).index(component.name)] = loc[component.name]
-        start = stop
     warn_constant_in_fit(name, fit_values, future, state.series)
 
 

@@ -1,4 +1,7 @@
-"""The base classes of networks that can predict autoregressively, and of LSTM, GRU and RNN among them."""
+"""The base classes of networks that can predict autoregressively, and of LSTM, GRU and RNN among them.
+
+Parameters, bodies and decoding only: they are trained like all networks, see `_base` and `_fit`.
+"""
 
 from __future__ import annotations
 

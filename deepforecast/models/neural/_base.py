@@ -1,6 +1,6 @@
 """The base class of neural forecasters: parameters, training and forecasting.
 
-A model adds its own hyperparameters and `_body(sizes)`, the torch module between inputs and head.
+A model adds hyperparameters and `_body(sizes)`, the torch module between inputs and head. `_fit` lists the steps of `fit`.
 """
 
 from __future__ import annotations
@@ -683,7 +683,7 @@ class NeuralForecaster(Forecaster):
         return None
 
     def _check_time_features(self, record: Any, future_names: list[str]) -> None:
-        """Raise `InvalidManifest` unless `record`, the time features in a file, is valid."""
+        """Raise `InvalidManifest` unless `record`, the time features in a file, is valid; by default there are none."""
         if record is not None:
             raise InvalidManifest(
                 f"'time_features' of the network's columns must be null for this model, got {format_value(record)}"

@@ -2,11 +2,18 @@
 
 Where `fit` does what:
 
-- Columns, window length and network: `new_network`. Windows, and the options of the training: `build_batches`.
-- The steps, and the part of the data that calibrates quantiles: `_training.train_network`, which calls `training.trainer.train`.
-- A step: `WindowSampler.step_batches` draws windows, `ForecastModule.training_step` computes the loss of the network, which
-  scales each window (`ForecastNetwork.inputs`).
-- `TrainingMonitor` selects the weights: it goes back to earlier ones when the loss diverges, and `finish` loads the best.
+1. Columns, window length and network: `new_network`. Windows, and the options of the training: `build_batches`.
+2. One or two parts of the training: `_training.train_network`. If quantiles are calibrated and there is no validation set,
+   `_training._train_twice` leaves out the end of each series in the first part, calibrates on it, and trains on all windows
+   in the second. Each part is a call of `training.trainer.train`, which runs Lightning's Trainer.
+3. Windows of a step: `training.sampler.WindowSampler.step_batches` (the draw itself: `data.windows.WindowIndex.draw`).
+4. Loss of a step: `training.module.ForecastModule.training_step`, `nn.network.ForecastNetwork.loss`, and `Head.loss`.
+5. Scaling: the target of each window in `nn.scaling.scale_window`, called by `ForecastNetwork.inputs`; that of whole series
+   (`scaler_scope`) in `_series_state.series_scales`; covariates in `data.windows`.
+6. Weights: `training.callbacks.TrainingMonitor`. It goes back to earlier ones when the loss diverges, validates, stops early,
+   averages (`ema_decay`), and `finish` loads the final ones.
+7. Prediction intervals: `_calibration.calibrate` estimates factors on the observations left out; `_predict` applies them, and
+   those of recent values. intervals="conformal" is outside of this package, in `core.conformal`.
 """
 
 from __future__ import annotations
@@ -233,6 +240,7 @@ def narrow_capabilities(
     `any_probability`: whether the head has quantiles of any probability. `uses_level`: whether the loss depends on the
     level of the series.
     """
+    # Whether a constant that is added to the series is added to its forecast.
     is_shifted = SCALER_FACTS[scaler].follows_shift and head.support == "real" and not uses_level
     changes: dict[str, Any] = {"shift_equivariant": is_shifted}
     if not head.has_distribution:

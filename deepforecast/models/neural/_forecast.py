@@ -255,6 +255,7 @@ class CalibratedForecast(Forecast):
         factors = np.moveaxis(self.calibration.factors, -1, 0)[..., None, None]  # (levels, series or none, 1, 1)
         values = np.moveaxis(self.forecast.quantiles([*levels, 0.5]), -1, 0)[:, :, None]  # (levels, series, 1, steps)
         median, below = values[-1], int(np.searchsorted(levels, 0.5))
+        # On each side the distances of the quantiles from the median increase; levels below 0.5 are reversed for it.
         lower = _factors_at(median - paths, median - values[:below][::-1], factors[:below][::-1])
         upper = _factors_at(paths - median, values[below:-1] - median, factors[below:])
         return np.clip(move(median, paths, np.where(paths < median, lower, upper), self.head), *self.bounds)

@@ -278,6 +278,7 @@ class HorizonForecaster:
         """
         outputs: list[tuple[Any, Any, Any]] = []
         paths_per_series = len(recent_values) // len(self.recent_values)
+        # Several threads from MIN_PARALLEL_WORK on, but never for a single batch of the smallest size.
         is_small = len(recent_values) <= BATCH_MULTIPLE or self._is_small(len(recent_values))
         n_threads = 1 if is_small else torch_threads()
         with torch_defaults(), torch.inference_mode(), limit_torch_threads(n_threads):
@@ -288,7 +289,7 @@ class HorizonForecaster:
                 is_whole = n_windows == len(recent_values)
                 batch = self._make_batch(recent_values if is_whole else recent_values[windows], series, begin)
                 raw, scaling = self.network(batch) if run_batch is None else run_batch(batch, windows)
-                loc, scale = scaling.loc[:n_windows], scaling.scale[:n_windows]
+                loc, scale = scaling.loc[:n_windows], scaling.scale[:n_windows]  # without the padding
                 outputs.append((raw[:n_windows], loc, scale))
             if len(outputs) == 1:
                 return outputs[0]

@@ -69,11 +69,13 @@ def forecast_horizon(
 ) -> Forecast:
     """Forecast the next `steps` of all series, with calibrated quantiles if the state has factors.
 
-    With a decoding other than 'sample' the point forecast is the decoded path, unless `marginal` is set.
+    With a decoding other than 'sample' the point forecast is the decoded path; its quantiles are those of the forecast
+    with `marginal`, which ignores the decoding.
     """
     decoding = model._decoding_options()
     if decoding.method != "sample" and not marginal:
         forecaster = make_forecaster(model, learned, steps, future)
+        # Called only when quantiles are requested.
         marginal_forecast = partial(forecast_horizon, model, learned, steps, future, marginal=True)
         return path_forecast(forecaster, decoding, model.point_kind == "mean", marginal_forecast)
     forecast, factors = network_forecast(model, learned, steps, future), quantile_factors(learned)
@@ -247,11 +249,12 @@ def _point_forecasts(
 
     An autoregressive network continues from its point forecasts.
     """
+    # Each window is forecast like a series that ends at its cutoff.
     learned_at_cutoffs, future = state_at_cutoffs(model, learned, panel, windows, rows)
     forecaster = HorizonForecaster(model.name, learned_at_cutoffs, rows.shape[1], future, resolve_bounds(model.bounds))
     if forecaster.autoregressive:
         return greedy_paths(forecaster, model.point_kind == "mean")
-    return forecaster.forecast_block(forecaster.windows, 0).point(model.point_kind)
+    return forecaster.forecast_block(forecaster.windows, begin=0).point(model.point_kind)
 
 
 def state_at_cutoffs(

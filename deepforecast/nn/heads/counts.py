@@ -338,8 +338,9 @@ def count_quantile(
     low = np.where(is_upper, -1.0, guess)
     high = np.where(is_upper, guess, np.inf)
     step = np.ones_like(guess)
-    active = np.flatnonzero(np.isinf(high) | (high > 0))
+    active = np.flatnonzero(np.isinf(high) | (high > 0))  # brackets that are still open at one end
     while len(active):
+        # Without an upper end the candidate is above `low`, otherwise below `high`.
         step_size = step[active]
         is_unbounded = np.isinf(high[active])
         candidate = np.where(
@@ -352,8 +353,9 @@ def count_quantile(
         ) | (candidate >= MAX_COUNT)
         low[active[~reached]], high[active[reached]] = candidate[~reached], candidate[reached]
         step[active] *= 2
-        continuing = np.where(is_unbounded, ~reached, reached & (candidate > 0))
-        active = active[continuing]
+        # Upwards until cdf(candidate) reaches p, downwards until it does not, or at 0.
+        is_open = np.where(is_unbounded, ~reached, reached & (candidate > 0))
+        active = active[is_open]
     return _bisect_counts(cdf, p, low, high, parameters)
 
 
