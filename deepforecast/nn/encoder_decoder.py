@@ -216,12 +216,12 @@ class DecoderLayer(ResidualLayer):
 
 
 class Encoder(nn.Module):
-    """Stack of encoder layers with a final normalisation."""
+    """Stack of encoder layers with a final normalisation, which `final_norm=False` leaves out."""
 
-    def __init__(self, options: LayerOptions, n_layers: int) -> None:
+    def __init__(self, options: LayerOptions, n_layers: int, final_norm: bool = True) -> None:
         super().__init__()
         self.layers = nn.ModuleList([EncoderLayer(options) for _ in range(n_layers)])
-        self.norm = normalization(options.normalization, options.d_model)
+        self.norm = normalization(options.normalization if final_norm else None, options.d_model)
 
     def forward(
         self,

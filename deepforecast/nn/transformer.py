@@ -146,6 +146,8 @@ class TransformerOptions:
         Time steps per token.
     stride : int, default 1
         Distance between tokens in time steps.
+    final_norm : bool, default True
+        Whether the output of the last encoder layer is normalised.
     """
 
     layer: LayerOptions = field(default_factory=LayerOptions)
@@ -154,10 +156,11 @@ class TransformerOptions:
     positional_encoding: str | None = "sinusoidal"
     patch_length: int = 1
     stride: int = 1
+    final_norm: bool = True
 
 
-class PatchEncoder(nn.Module):
-    """Encoder of the window: patches as tokens, positional encoding, encoder layers.
+class PatchEmbedding(nn.Module):
+    """Patches of the window as tokens, with positional encoding.
 
     Padding before the start of a series is masked; later missing values are not, as their
     covariates are known.
@@ -193,17 +196,6 @@ class PatchEncoder(nn.Module):
             sizes.cyclic_columns,  # of the calendar, for the encoding "calendar"
         )
         self.drop = Dropout(options.layer.dropout)
-        self.encoder = Encoder(options.layer, options.encoder_layers)
-
-    def encode(
-        self,
-        inputs: Inputs,
-        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
-    ) -> tuple[Float[Tensor, "batch tokens width"], Float[Tensor, "batch 1 1 tokens"]]:
-        """Return the encoded tokens and the padding bias."""
-        bias = self.padding(inputs)
-        tokens = self.add_positions(self.embed(inputs), inputs)
-        return self.encoder(tokens, self.positions.past_mask(bias), attention_maps), bias
 
     def embed(self, inputs: Inputs) -> Float[Tensor, "batch tokens width"]:
         """Project the patches of the window to tokens without positions."""
@@ -228,6 +220,34 @@ class PatchEncoder(nn.Module):
         A patch is padding if its last time step is before the first observed value.
         """
         return padding_bias(self.patches.select_ends(inputs.observed.cumsum(1).clamp(max=1.0)))
+
+
+class PatchEncoder(PatchEmbedding):
+    """Encoder of the window: patches as tokens, positional encoding, encoder layers.
+
+    Parameters
+    ----------
+    sizes : InputSizes
+    options : TransformerOptions
+    future_positions : sequence of int, default ()
+        Positions of the decoder's tokens.
+    """
+
+    def __init__(
+        self, sizes: InputSizes, options: TransformerOptions, future_positions: Sequence[int] = ()
+    ) -> None:
+        super().__init__(sizes, options, future_positions)
+        self.encoder = Encoder(options.layer, options.encoder_layers, options.final_norm)
+
+    def encode(
+        self,
+        inputs: Inputs,
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> tuple[Float[Tensor, "batch tokens width"], Float[Tensor, "batch 1 1 tokens"]]:
+        """Return the encoded tokens and the padding bias."""
+        bias = self.padding(inputs)
+        tokens = self.add_positions(self.embed(inputs), inputs)
+        return self.encoder(tokens, self.positions.past_mask(bias), attention_maps), bias
 
 
 class WindowEncoder(PatchEncoder):

@@ -60,7 +60,7 @@ def moved(body: DirectBody, inputs: Inputs, field: str) -> float:
 
 
 def keeps_the_rules(
-    make: Callable[[InputSizes], DirectBody], used: tuple[str, ...] = ("y", "past", "future", "static")
+    make: Callable[[InputSizes], DirectBody], used: tuple[str, ...] = ("y", "past", "future", "static"), least: float = 1e-3
 ) -> None:
     """Shapes, gradients in every weight, every field of use, the same again in evaluation, windows for themselves, devices."""
     for sizes in (PLAIN, FULL):
@@ -73,7 +73,7 @@ def keeps_the_rules(
             assert weight.grad is not None, name
             assert weight.grad.abs().sum() > 0, name
     shuffled(body).eval()
-    assert all(moved(body, inputs, field) > 1e-3 for field in used)
+    assert all(moved(body, inputs, field) > least for field in used)
     with torch.no_grad():
         found = body.features(inputs)
         assert torch.equal(found, body.features(inputs))

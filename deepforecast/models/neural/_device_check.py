@@ -117,6 +117,7 @@ def _example_data(model: NeuralForecaster, length: int, horizon: int) -> tuple[F
 def _train_step(model: NeuralForecaster, batch: Batch) -> None:
     """Loss, gradient and clipping on the device of the network; raise if a gradient is on another one."""
     network = model.network_.train()
+    statistics = [buffer.clone() for buffer in network.buffers()]  # of batch normalization, which training changes
     batch = to_device(batch, next(network.parameters()).device)
     for teacher_forcing_ratio in (1.0, 0.5):  # parallel and step-by-step decoding
         network.loss(batch, teacher_forcing_ratio).backward()  # type: ignore[no-untyped-call]
@@ -124,6 +125,8 @@ def _train_step(model: NeuralForecaster, batch: Batch) -> None:
     for name, parameter in network.named_parameters():
         if parameter.grad is not None and parameter.grad.device != parameter.device:
             raise RuntimeError(f"The gradient of weight {name} must be on the device of the weight.")
+    for buffer, values in zip(network.buffers(), statistics, strict=True):
+        buffer.copy_(values)
     network.eval().zero_grad()
 
 
