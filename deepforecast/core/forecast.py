@@ -381,19 +381,23 @@ class AttentionMap:
     Time steps are numbered from the last observation of each series: 0 is the last one, 1 the first
     step ahead. `cutoff` is the last step the model had seen: 0, or later where a horizon longer
     than that of the fit is forecast in blocks. Queries and keys before `first_rows` are padding.
+    Weights of a variable selection have `variables` in place of keys.
     """
 
-    kind: str  # "cross": steps ahead attend to the window; "self": steps attend to each other
+    kind: str  # "cross": steps ahead attend to the window; "self": steps attend to each other; "... variables"
     layer: int
     cutoff: int
     weights: NDArray[np.float32]  # (series, heads, queries, keys)
     queries: Ints  # (queries,)
     keys: Ints  # (keys,)
     first_rows: Ints  # (series,): the first observation of each
+    variables: tuple[str, ...] = ()
 
     def pair_mask(self) -> NDArray[np.bool_]:
         """Mask of the pairs that are not padding, (series, queries, keys)."""
         first_row = self.first_rows[:, None]
+        if self.variables:
+            return np.repeat((self.queries >= first_row)[:, :, None], len(self.variables), axis=2)
         return (self.queries >= first_row)[:, :, None] & (self.keys >= first_row)[:, None, :]
 
     def n_rows(self) -> int:
@@ -474,7 +478,7 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     flat_maps = [_flatten_map(attention_map) for attention_map in attention_maps]
     flat_columns = [np.concatenate(parts) for parts in zip(*flat_maps, strict=True)]
     order = np.argsort(flat_columns[0], kind="stable") if len(attention_maps) > 1 else slice(None)
-    series_index, cutoff, query, key, layer, head, weight, is_cross = (values[order] for values in flat_columns)
+    series_index, cutoff, query, key, layer, head, weight, kind, variable = (values[order] for values in flat_columns)
     first_step = min(int(steps.min()) for steps in (cutoff, query, key))
     last_step = max(int(steps.max()) for steps in (cutoff, query, key))
     calendar, all_steps = series.calendar, np.arange(first_step, last_step + 1)
@@ -489,24 +493,30 @@ def _attention_frame(model: Forecaster, state: State, attention_maps: Sequence[A
     columns[series.columns.time] = time_column(series.columns.time, query)
     refuse_duplicate_columns(ATTENTION_COLUMNS, columns)
     columns |= {"cutoff": time_column("cutoff", cutoff), "step": query - cutoff, "lag": time_column("lag", key)}
-    columns |= {"kind": np.array(["self", "cross"], dtype=object)[is_cross], "layer": layer, "head": head, "weight": weight}
+    columns |= {"kind": kind, "layer": layer, "head": head, "weight": weight}
+    if any(attention_map.variables for attention_map in attention_maps):
+        refuse_duplicate_columns(["variable"], columns)
+        columns["variable"] = variable
     return frames.build(series.library, columns)
 
 
 def _flatten_map(attention_map: AttentionMap) -> tuple[Any, ...]:
-    """Arrays with one element per pair that is not padding: series, cutoff, query, key, layer, head, weight, 1 if "cross"."""
+    """Arrays with one element per pair that is not padding: series, cutoff, query, key, layer, head, weight, kind, variable.
+
+    The key of a variable is the time step itself; the variable of a time step is "".
+    """
     mask = np.broadcast_to(attention_map.pair_mask()[:, None], attention_map.weights.shape)
     series_index, head, query, key = np.nonzero(mask)
     ones = np.full(len(series_index), 1, dtype=np.int64)
-    weight = attention_map.weights[mask].astype(np.float64)
-    is_cross = int(attention_map.kind == "cross")
+    names = np.array([*attention_map.variables, ""], dtype=object)
     return (
         series_index,
         ones * attention_map.cutoff,
         attention_map.queries[query],
-        attention_map.keys[key],
+        attention_map.queries[query] if attention_map.variables else attention_map.keys[key],
         ones * attention_map.layer,
         head,
-        weight,
-        ones * is_cross,
+        attention_map.weights[mask].astype(np.float64),
+        np.full(len(ones), attention_map.kind, dtype=object),
+        names[key if attention_map.variables else 0 * key],
     )

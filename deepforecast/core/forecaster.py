@@ -364,6 +364,8 @@ class Forecaster(ParameterizedClass, ScikitLearnProtocol, PickleProtocol):
             `cutoff` is the last observation the model had seen, `step` the number of the query step
             after it (0 and below in the input window), `lag` the timestamp of the key, `kind`
             "cross" (steps ahead attend to the window) or "self", and `weight` the attention weight.
+            Models that select variables (TFT) have a column `variable`, and rows whose `kind` is "past variables",
+            "future variables" or "static variables", with the weight of a variable at a time step.
 
             Components of integrated gradients: "baseline", the forecast of a window that is constant at its location (its
             mean for scaler="standard"), with covariates at their means and calendar features at 0; the contribution of the

@@ -134,13 +134,16 @@ def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
     """Attention of the forecast steps to each past row, shape (series, rows), most recent last; NaN
     where missing.
 
-    The mean over steps, layers and heads of cross-attention, or of self-attention if there is none.
+    The mean over steps, layers and heads of cross-attention, or of self-attention if there is none;
+    of an encoder alone, over all queries in the window.
     The weight of a patch is divided equally among its rows.
     """
-    latest_maps = [attention_map for attention_map in attention_maps if attention_map.cutoff == 0]
+    latest_maps = [
+        attention_map for attention_map in attention_maps if attention_map.cutoff == 0 and not attention_map.variables
+    ]
     cross_maps = [attention_map for attention_map in latest_maps if attention_map.kind == "cross"]
     forecast_maps = [attention_map for attention_map in latest_maps if (attention_map.queries > 0).any()]
-    selected_maps = cross_maps or forecast_maps
+    selected_maps = cross_maps or forecast_maps or latest_maps
     if not selected_maps:
         raise CapabilityError(
             f"{name} has no attention to past observations.", hint="Use a model with attention, such as Transformer."
@@ -149,7 +152,8 @@ def row_importance(attention_maps: Any, panel: Panel, name: str) -> Floats:
     n_window_rows = 1 - min(int(attention_map.keys.min()) - _key_spacing(attention_map) + 1 for attention_map in selected_maps)
     importance = np.zeros((len(panel), n_window_rows))
     for attention_map in selected_maps:
-        mean = attention_map.weights[:, :, attention_map.queries > 0].mean(axis=(1, 2))
+        is_ahead = attention_map.queries > 0
+        mean = attention_map.weights[:, :, is_ahead if is_ahead.any() else slice(None)].mean(axis=(1, 2))
         key_spacing = _key_spacing(attention_map)
         for key, weight in zip(attention_map.keys.tolist(), mean.T, strict=True):
             if key <= 0:

@@ -421,14 +421,16 @@ class AttentionWeights:
     """Attention weights of one layer; those of a query sum to 1 over the keys.
 
     Time steps are counted from the cutoff: 0 is the last of the window, 1 the first of the horizon.
-    A patch has the position of its last time step.
+    A patch has the position of its last time step. Weights of a variable selection have `variables`
+    in place of keys.
     """
 
-    kind: str  # "cross": from the horizon to the window; "self": within the window or the horizon
+    kind: str  # "cross": from the horizon to the window; "self": within the window or the horizon; "... variables"
     layer: int
     weights: Float[Tensor, "batch heads queries keys"]
     queries: Int[Tensor, "queries"]
     keys: Int[Tensor, "keys"]
+    variables: tuple[str, ...] = ()
 
 
 class AttentionBody(ABC):

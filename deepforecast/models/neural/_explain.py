@@ -301,6 +301,10 @@ def _layer_weights(batches: tuple[AttentionWeights, ...], begin: int, steps: int
     keys = to_array(first_batch.keys) + begin
     weights = weights[:, :, queries <= steps]
     queries = queries[queries <= steps]
+    if first_batch.variables:
+        return AttentionMap(
+            first_batch.kind, first_batch.layer, begin, weights, queries, queries, first_observed, first_batch.variables
+        )
     has_weight = (keys <= steps) | weights.any(axis=(0, 1, 2))
     weights = weights[..., has_weight]
     keys = keys[has_weight]

@@ -40,7 +40,7 @@ def explanations_add_up(subject: Subject) -> None:
             expect_close(component_sums, column(forecast, model.name), tolerance, requirement)
         else:
             weight_sums = (
-                explanation.groupby([name for name in names if name not in ("lag", "weight")])["weight"].sum().to_numpy()
+                explanation.groupby([name for name in names if name not in ("lag", "variable", "weight")])["weight"].sum().to_numpy()
             )
             weights = column(explanation, "weight")
             invalid_weights = weights[~(weights >= 0)]
