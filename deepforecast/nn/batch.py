@@ -17,7 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from deepforecast.core.forecast import unused_name
+from deepforecast.data.features import PERIODS
 from deepforecast.data.windows import WindowArrays, WindowColumns
+from deepforecast.nn.layers import embedding_width
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Float64, Int, Shaped
@@ -173,6 +176,36 @@ class InputSizes:
     def future_features(self) -> int:
         """Width of `Inputs.future_features`."""
         return self.future + self.static
+
+
+def input_variables(
+    sizes: InputSizes,
+) -> tuple[list[tuple[str, int]], list[tuple[str, int]], list[tuple[str, int]]]:
+    """Return the name and number of columns of each variable in `past`, in `future` and in `static`, in order.
+
+    A cyclic calendar feature has two columns, a categorical covariate those of its embedding. Without
+    `window_columns` every column is a variable, and `past` begins with those of `future`.
+
+    Examples
+    --------
+    >>> input_variables(InputSizes(input_size=4, horizon=2, out_features=1, past=2, future=1, static=1))
+    ([('x0', 1), ('x1', 1)], [('x0', 1)], [('s0', 1)])
+    """
+    columns = sizes.window_columns
+    if columns is None:
+        past = [(f"x{index}", 1) for index in range(sizes.past)]
+        return past, past[: sizes.future], [(f"s{index}", 1) for index in range(sizes.static)]
+    numeric = [(name, 1) for name in columns.numeric]
+    covariates = {*columns.numeric, *columns.categorical}
+    calendar = [(unused_name(name, covariates), 2 if name in PERIODS else 1) for name in columns.calendar]
+    codes = [(name, embedding_width(columns.counts[name])) for name in columns.categorical]
+    static = [(name, 1) for name in columns.static]
+    static_codes = [(name, embedding_width(columns.counts[name])) for name in columns.static_codes]
+    return (
+        [*numeric, *calendar, *codes],
+        [*numeric[: columns.n_future], *calendar, *codes[: columns.n_future_codes]],
+        [*static, *static_codes],
+    )
 
 
 @dataclass(frozen=True)
