@@ -257,11 +257,15 @@ class Encoder(nn.Module):
 class Decoder(nn.Module):
     """Stack of decoder layers with a final normalisation; keys and values of the encoder outputs
     come from `KeyValueProjection`.
+
+    `layer_class` is `DecoderLayer` or a subclass.
     """
 
-    def __init__(self, options: LayerOptions, n_layers: int) -> None:
+    def __init__(
+        self, options: LayerOptions, n_layers: int, layer_class: type[DecoderLayer] = DecoderLayer
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList([DecoderLayer(options) for _ in range(n_layers)])
+        self.layers = nn.ModuleList([layer_class(options) for _ in range(n_layers)])
         self.norm = normalization(options.normalization, options.d_model)
 
     def forward(
