@@ -192,6 +192,14 @@ CONFIGURATIONS = {
         head="student_t",
     ),
     "DecoderOnly beams": case("DecoderOnly", "daily", TRANSFORMER, patch_length=1, head="bins", decoding="beam"),
+    "PatchTST paper": case("PatchTST", "covariates", TRANSFORMER, patch_length=4, dropout=0.1),
+    "PatchTST pre-norm": case(
+        "PatchTST", "daily", TRANSFORMER, norm_first=True, normalization="rms", positional_encoding="rotary", head="student_t"
+    ),
+    "TFT two layers": case("TFT", "covariates", NET, d_model=8, n_heads=2, lstm_layers=2),
+    "TFT point": case("TFT", "daily", NET, d_model=8, n_heads=2, dropout=0.2, head="point", calendar=None),
+    "TimeXer covariates": case("TimeXer", "covariates", TRANSFORMER, patch_length=4),
+    "TimeXer target alone": case("TimeXer", "daily", TRANSFORMER, calendar=None, positional_encoding="learned", head="normal"),
     "NBEATS interpretable": case("NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3),
     "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden_sizes=[8], head="normal"),
     "NHITS pooled": case(
