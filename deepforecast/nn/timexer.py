@@ -55,16 +55,21 @@ class CovariateTokens(nn.Module):
     columns; without it, only their values would tell them apart.
     """
 
+    known: Tensor  # (future,)
+    unknown: Tensor  # (past - future,)
+
     def __init__(self, sizes: InputSizes, width: int, dropout: float) -> None:
         super().__init__()
         past, future, _ = (
             [(name, index) for name, n_columns in variables for index in range(n_columns)]
             for variables in input_variables(sizes)
         )
-        self.known = [past.index(column) for column in future]  # the columns of the past that have a future
-        self.unknown = [index for index in range(len(past)) if index not in self.known]
-        self.known_projection = nn.Linear(sizes.input_size + sizes.horizon, width) if self.known else None
-        self.unknown_projection = nn.Linear(sizes.input_size, width) if self.unknown else None
+        known = [past.index(column) for column in future]  # the columns of the past that have a future
+        unknown = [index for index in range(len(past)) if index not in known]
+        self.register_buffer("known", torch.tensor(known, dtype=torch.int64), persistent=False)
+        self.register_buffer("unknown", torch.tensor(unknown, dtype=torch.int64), persistent=False)
+        self.known_projection = nn.Linear(sizes.input_size + sizes.horizon, width) if known else None
+        self.unknown_projection = nn.Linear(sizes.input_size, width) if unknown else None
         self.identity = nn.Parameter(0.02 * torch.randn(len(past), width))
         self.drop = Dropout(dropout)
 
@@ -72,10 +77,10 @@ class CovariateTokens(nn.Module):
         """Return (batch, columns, d_model), the future covariates first."""
         tokens = []
         if self.known_projection is not None:
-            values = torch.cat([inputs.past[:, :, self.known], inputs.future], dim=1)
+            values = torch.cat([inputs.past.index_select(2, self.known), inputs.future], dim=1)
             tokens.append(self.known_projection(values.transpose(1, 2)))
         if self.unknown_projection is not None:
-            tokens.append(self.unknown_projection(inputs.past[:, :, self.unknown].transpose(1, 2)))
+            tokens.append(self.unknown_projection(inputs.past.index_select(2, self.unknown).transpose(1, 2)))
         return cast(Tensor, self.drop(torch.cat(tokens, dim=1) + self.identity))
 
 

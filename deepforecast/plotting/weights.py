@@ -121,7 +121,8 @@ def open_weights(explanation: Frame, kind: str | None = None) -> AttentionWeight
     tidy = open_frame(explanation, "explanation", _key_columns(inputs.open_input(explanation, "explanation")), target=False)
     kinds = tidy.frame.get_column("kind").to_numpy().astype(str)
     available = sorted(
-        set(kinds), key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label)
+        {label for label in kinds if not label.endswith(" variables")},  # which have weights, but no attention (TFT)
+        key=lambda label: (KIND_ORDER.index(label) if label in KIND_ORDER else len(KIND_ORDER), label),
     )
     if kind is not None and kind not in available:
         raise unknown_choice("kind", kind, available)
@@ -164,7 +165,7 @@ def _key_columns(opened: Any) -> Columns:
             f"The explanation must have the columns {format_list(REQUIRED_COLUMNS, max_shown=10)}, got "
             f"{format_list(opened.columns, max_shown=10)}. {inputs.ADVICE['explanation']}"
         )
-    remaining = [name for name in opened.columns if name not in REQUIRED_COLUMNS]
+    remaining = [name for name in opened.columns if name not in (*REQUIRED_COLUMNS, "variable")]
     time_columns = [name for name in remaining if opened.schema[name] == opened.schema["lag"]]
     if not time_columns:
         raise DataError(

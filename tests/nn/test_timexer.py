@@ -9,9 +9,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from deepforecast.nn.batch import Inputs, InputSizes
+from deepforecast.data.windows import WindowColumns
+from deepforecast.nn.batch import Inputs, InputSizes, input_variables
 from deepforecast.nn.encoder_decoder import LayerOptions
-from deepforecast.nn.timexer import TimeXerBody
+from deepforecast.nn.layers import embedding_width
+from deepforecast.nn.timexer import CovariateTokens, TimeXerBody
 from deepforecast.nn.transformer import TransformerOptions
 from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, seeded, shuffled, some_inputs
 
@@ -117,3 +119,21 @@ def test_padding_has_no_effect() -> None:
     y[2, :4] = 5.0  # a patch of padding
     moved = body.features(replace(inputs, y=y, observed=observed)) - body.features(replace(inputs, observed=observed))
     assert (moved == 0).all()
+
+
+def test_future_columns_continue_their_own_past() -> None:
+    names = {"numeric": ("load", "visits"), "n_future": 1, "categorical": ("kind",), "n_future_codes": 0, "static": ()}
+    columns = WindowColumns(
+        12, 4, **names, static_codes=(), counts={"kind": 1}, loc={}, scale={}, calendar=("hour", "weekend")
+    )
+    sizes = replace(FULL, past=7, future=4, static=0, window_columns=columns)
+    past, future, static = input_variables(sizes)
+    width = embedding_width(1)
+    assert past == [("load", 1), ("visits", 1), ("hour", 2), ("weekend", 1), ("kind", width)]
+    assert future == [("load", 1), ("hour", 2), ("weekend", 1)]
+    assert static == []
+    tokens = CovariateTokens(sizes, 16, 0.0)
+    assert tokens.known.tolist() == [0, 2, 3, 4]
+    assert tokens.unknown.tolist() == [1, *range(5, 5 + width)]
+    taken = input_variables(replace(sizes, window_columns=replace(columns, numeric=("hour", "visits"))))[0]
+    assert [name for name, _ in taken] == ["hour", "visits", "hour_", "weekend", "kind"]
