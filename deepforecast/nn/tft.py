@@ -50,9 +50,8 @@ class ParallelLinear(nn.Module):
 
     def __init__(self, n_variables: int, width_in: int, width_out: int) -> None:
         super().__init__()
-        bound = 1 / math.sqrt(width_in)  # as `nn.Linear`
-        self.weight = nn.Parameter(torch.empty(n_variables, width_in, width_out).uniform_(-bound, bound))
-        self.bias = nn.Parameter(torch.empty(n_variables, 1, width_out).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.zeros(n_variables, width_in, width_out))
+        self.bias = nn.Parameter(torch.zeros(n_variables, 1, width_out))
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Map the vectors of each variable by its own weights."""
@@ -265,6 +264,7 @@ class TFTBody(DirectBody, AttentionBody):
         self.feedforward = GatedResidualNetwork(width, width, width, dropout)
         self.output_residual = GatedResidual(width, width)
         self.out = nn.Linear(width, sizes.out_features)
+        initialize(self)
         steps = torch.arange(1 - sizes.input_size, sizes.horizon + 1)
         self.register_buffer("position", (steps / sizes.input_size).unsqueeze(1), persistent=False)
         # A step attends to the window and to the steps up to itself.
@@ -336,6 +336,33 @@ class TFTBody(DirectBody, AttentionBody):
         """Return the bias (batch, 1, 1, input_size + horizon) that masks time steps before the first observation."""
         valid = inputs.observed.cumsum(1).clamp(max=1.0)
         return padding_bias(F.pad(valid, (0, self.position.shape[0] - self.input_size), value=1.0))
+
+
+def initialize(body: nn.Module) -> None:
+    """Set the weights of linear maps as Glorot and Bengio (2010) and their biases to 0, in place, as the paper's code does.
+
+    The forget gates of the LSTM start open (bias 1): the path from the window to the horizon through gates,
+    residual connections and normalisations is long, and with torch's weights hardly anything arrives.
+    """
+    for module in body.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, ParallelLinear):
+            bound = math.sqrt(6 / sum(module.weight.shape[1:]))
+            nn.init.uniform_(module.weight, -bound, bound)
+        elif isinstance(module, nn.LSTM):
+            for name, values in module.named_parameters():
+                if name.startswith("weight_ih"):
+                    nn.init.xavier_uniform_(values)
+                elif name.startswith("weight_hh"):
+                    nn.init.orthogonal_(values)
+                else:
+                    nn.init.zeros_(values)
+                    if name.startswith("bias_ih"):  # gates: input, forget, cell, output
+                        with torch.no_grad():
+                            values[module.hidden_size : 2 * module.hidden_size] = 1.0
 
 
 def make_linear(width_in: int, width_out: int, n_variables: int | None) -> nn.Module:
