@@ -31,6 +31,9 @@ class PatchTST(NeuralForecaster):
     number of patches); attention scores are not passed on from layer to layer as in its code; the
     defaults are smaller. The instance normalization of the paper is scaler="standard".
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 82 %, NN5 daily 75 %, EPF Nord Pool
+    hourly 83 % (benchmarks/bench_coverage.py).
+
     See Also
     --------
     Transformer : Encoder and decoder on the same patches.

@@ -34,6 +34,9 @@ class TimeXer(NeuralForecaster):
     covariates there is no cross-attention. The instance normalization of the paper is
     scaler="standard".
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 83 %, NN5 daily 76 %, EPF Nord Pool
+    hourly 82 % (benchmarks/bench_coverage.py).
+
     See Also
     --------
     PatchTST : Encoder on patches of the target and of the covariates.
