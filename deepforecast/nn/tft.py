@@ -21,7 +21,7 @@ from deepforecast.nn.batch import Inputs, InputSizes, input_variables
 from deepforecast.nn.layers import Dropout
 from deepforecast.nn.multihead import AttentionMask, attention, check_heads, padding_bias, split_heads
 from deepforecast.nn.network import AttentionBody, AttentionWeights, DirectBody
-from deepforecast.nn.recurrent import Recurrent, RecurrentOptions
+from deepforecast.nn.recurrent import Recurrent, RecurrentOptions, lagged_states, readout_lag
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,15 @@ class TFTOptions:
     lstm_layers : int, default 1
         Layers of the LSTM encoder and of the LSTM decoder.
     dropout : float, default 0.1
+    seasonal_lag : bool, default False
+        Whether the value one season before a step of the horizon is a future variable.
     """
 
     d_model: int = 32
     n_heads: int = 4
     lstm_layers: int = 1
     dropout: float = 0.1
+    seasonal_lag: bool = False
 
 
 class ParallelLinear(nn.Module):
@@ -250,11 +253,16 @@ class TFTBody(DirectBody, AttentionBody):
         target_name, position_name = (unused_name(name, dict(past)) for name in ("target", "position"))
         self.past_names = (target_name, position_name, *(name for name, _ in past))
         self.future_names = (position_name, *(name for name, _ in future))
+        future_widths = [1, *(width for _, width in future)]
+        self.lag = readout_lag(sizes, sizes.season) if options.seasonal_lag else 0
+        if self.lag:
+            self.future_names += (unused_name("lag", dict(future)),)
+            future_widths.append(2)  # value and mask
         self.static_names = tuple(name for name, _ in static)
         has_static = bool(static)
         self.static_encoder = StaticEncoder([width for _, width in static], options) if has_static else None
         self.past_selection = VariableSelection([2, 1, *(width for _, width in past)], width, dropout, has_static)
-        self.future_selection = VariableSelection([1, *(width for _, width in future)], width, dropout, has_static)
+        self.future_selection = VariableSelection(future_widths, width, dropout, has_static)
         layers = RecurrentOptions("lstm", width, options.lstm_layers, dropout=dropout)
         self.encoder, self.decoder = Recurrent(width, layers), Recurrent(width, layers)
         self.encoder_residual = GatedResidual(width, width, dropout)
@@ -320,7 +328,10 @@ class TFTBody(DirectBody, AttentionBody):
         position = self.position.expand(len(inputs.y), -1, -1)
         target = torch.stack([inputs.y, inputs.observed], dim=-1)
         past = torch.cat([target, position[:, : self.input_size], inputs.past], dim=-1)
-        future = torch.cat([position[:, self.input_size :], inputs.future], dim=-1)
+        known = [position[:, self.input_size :], inputs.future]
+        if self.lag:
+            known.append(lagged_states(target, self.lag, inputs.future.shape[1]))
+        future = torch.cat(known, dim=-1)
         selection_context = None if contexts is None else contexts[0].unsqueeze(1)
         past_tokens, past_weights = self.past_selection(past, selection_context)
         future_tokens, future_weights = self.future_selection(future, selection_context)

@@ -16,13 +16,13 @@ from tests.nn.bodies import FULL, PLAIN, keeps_the_rules, seeded, shuffled, some
 WIDTH, HEADS = 8, 2
 
 
-def tft(sizes: InputSizes, layers: int = 1, dropout: float = 0.0) -> TFTBody:
-    return seeded(lambda: TFTBody(sizes, TFTOptions(WIDTH, HEADS, layers, dropout)))
+def tft(sizes: InputSizes, layers: int = 1, dropout: float = 0.0, seasonal_lag: bool = False) -> TFTBody:
+    return seeded(lambda: TFTBody(sizes, TFTOptions(WIDTH, HEADS, layers, dropout, seasonal_lag)))
 
 
 @pytest.mark.parametrize("layers", [1, 2])
 def test_it_keeps_the_rules(layers: int) -> None:
-    keeps_the_rules(lambda sizes: tft(sizes, layers), least=1e-4)  # random norms shrink effects
+    keeps_the_rules(lambda sizes: tft(sizes, layers, seasonal_lag=layers == 2), least=1e-4)  # random norms shrink effects
 
 
 def of(parameters: dict[str, Tensor], name: str, variable: int | None) -> tuple[Tensor, Tensor]:
@@ -188,6 +188,17 @@ def test_selection_weights_are_labelled_and_add_up_to_one() -> None:
     for one in (attention, past, future, static):
         torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]), atol=1e-6, rtol=0)
     assert len(tft(PLAIN).eval().attention_maps(some_inputs(PLAIN), inputs.y)) == 3
+
+
+def test_the_seasonal_lag_is_a_future_variable() -> None:
+    sizes = replace(FULL, season=3)
+    body, inputs = tft(sizes, seasonal_lag=True).eval(), some_inputs(sizes)
+    columns: list[Tensor] = []
+    body.future_selection.register_forward_pre_hook(lambda _, given: columns.append(given[0]))
+    body.features(inputs)
+    expected = torch.stack([inputs.y[:, row] for row in (9, 10, 11, 9)], 1)  # one season before, the last one repeated
+    assert torch.equal(columns[0][..., -2], expected)
+    assert body.attention_maps(inputs, inputs.y)[2].variables == ("position", "x0", "x1", "lag")
 
 
 def test_no_step_sees_covariates_after_it() -> None:

@@ -31,9 +31,10 @@ class TFT(NeuralForecaster):
     `variable`).
 
     Differences from the paper: the target is a variable with a mask of missing values; the position
-    relative to the cutoff is a further known variable; without static covariates the contexts are left
-    out; time steps before the start of a series are masked in the attention; the quantiles are those of
-    `head`. Weights are initialized as in the official code (Glorot, forget gates open).
+    relative to the cutoff and, with `seasonal_lag`, the value one season before are further known
+    variables; without static covariates the contexts are left out; time steps before the start of a
+    series are masked in the attention; the quantiles are those of `head`. Weights are initialized as in
+    the official code (Glorot, forget gates open).
 
     See Also
     --------
@@ -49,10 +50,10 @@ class TFT(NeuralForecaster):
     Examples
     --------
     >>> from deepforecast.datasets import generate
-    >>> model = TFT(horizon=7, d_model=8, input_size=14, max_steps=20).fit(generate(2, 100))
+    >>> model = TFT(horizon=7, d_model=8, calendar=["day_of_week"], max_steps=20).fit(generate(2, 100))
     >>> weights = model.explain()
     >>> sorted(set(weights.loc[weights["kind"] == "future variables", "variable"]))
-    ['day_of_week', 'position']
+    ['day_of_week', 'lag', 'position']
     """
 
     coverage_slow: ClassVar[bool] = True
@@ -68,6 +69,11 @@ class TFT(NeuralForecaster):
     )
     dropout: float = param(
         default=0.1, at_least=0, below=1, low=0.0, high=0.5, help="dropout probability before each gate",
+    )
+    seasonal_lag: bool = param(
+        default=True,
+        help="whether the value one season (or, without a season, one horizon) before each step of the horizon is a future "
+        "variable, 'lag', which the paper does not have",
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
@@ -89,4 +95,4 @@ class TFT(NeuralForecaster):
     def _body(self, sizes: InputSizes) -> TFTBody:
         from deepforecast.nn.tft import TFTBody, TFTOptions
 
-        return TFTBody(sizes, TFTOptions(self.d_model, self.n_heads, self.lstm_layers, self.dropout))
+        return TFTBody(sizes, TFTOptions(self.d_model, self.n_heads, self.lstm_layers, self.dropout, self.seasonal_lag))

@@ -33,8 +33,8 @@ def test_explain_has_attention_and_the_weights_of_variables(explained: tuple[TFT
     kinds = {kind: rows for kind, rows in weights.groupby("kind")}  # noqa: C416
     assert set(kinds) == {"self", "past variables", "future variables", "static variables"}
     assert set(kinds["self"]["variable"]) == {""}
-    known = {"position", "price", "promotion", "day_of_week"}
-    assert set(kinds["future variables"]["variable"]) == known
+    known = {"position", "price", "promotion", "day_of_week"}  # and the lag ahead
+    assert set(kinds["future variables"]["variable"]) == {*known, "lag"}
     assert set(kinds["past variables"]["variable"]) == {*known, "target", "visits"}
     assert set(kinds["static variables"]["variable"]) == {"size"}
     for kind, rows in kinds.items():
