@@ -6,7 +6,7 @@ Nie, Nguyen, Sinthong, Kalagnanam (2023), arXiv:2211.14730.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,10 @@ from deepforecast.nn.layers import Dropout
 from deepforecast.nn.linear import OutputMap, hidden_width
 from deepforecast.nn.network import AttentionBody, AttentionWeights, DirectBody
 from deepforecast.nn.transformer import PatchEncoder, TransformerOptions
+
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 class FlattenHead(nn.Module):
@@ -39,11 +43,13 @@ class FlattenHead(nn.Module):
         self.linear = nn.Linear(n_tokens * width, hidden_width(sizes))
         self.outputs = OutputMap(replace(sizes, past=0, static=0))
 
-    def forward(self, tokens: Tensor, bias: Tensor, inputs: Inputs) -> Tensor:
-        """Map tokens (batch, tokens, width) to (batch, horizon, out_features).
-
-        The bias (batch, 1, 1, tokens) is that of the attention: 0, or -inf for padding.
-        """
+    def forward(
+        self,
+        tokens: Float[Tensor, "batch tokens width"],
+        bias: Float[Tensor, "batch 1 1 tokens"],
+        inputs: Inputs,
+    ) -> Float[Tensor, "batch horizon out_features"]:
+        """Map the tokens to all steps; the bias is that of the attention: 0, or -inf for padding."""
         visible = tokens * (bias.flatten(1) == 0).unsqueeze(-1)
         return cast(Tensor, self.outputs(self.linear(self.drop(visible.flatten(1))), inputs))
 
@@ -67,12 +73,14 @@ class PatchTSTBody(DirectBody, AttentionBody):
         self.over_time = self.window_encoder.patches.n_patches
         self.head = FlattenHead(sizes, self.over_time, options.layer.d_model, head_dropout)
 
-    def features(self, inputs: Inputs) -> Tensor:
-        """Return (batch, horizon, out_features)."""
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
+        """Return the raw output of all steps."""
         encoded, bias = self.window_encoder.encode(inputs)  # (batch, patches, d_model)
         return cast(Tensor, self.head(encoded, bias, inputs))
 
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the weights of every layer, among the patches of the window."""
         attention_maps: list[Tensor] = []
         self.window_encoder.encode(inputs, attention_maps)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +22,10 @@ from deepforecast.nn.layers import Dropout
 from deepforecast.nn.multihead import AttentionMask, attention, check_heads, padding_bias, split_heads
 from deepforecast.nn.network import AttentionBody, AttentionWeights, DirectBody
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions, lagged_states, readout_lag
+
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -49,28 +53,32 @@ class TFTOptions:
 
 
 class ParallelLinear(nn.Module):
-    """A linear map per variable, (V, ..., in) -> (V, ..., out), in one batched matrix product."""
+    """A linear map per variable, in one batched matrix product."""
 
     def __init__(self, n_variables: int, width_in: int, width_out: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(n_variables, width_in, width_out))
         self.bias = nn.Parameter(torch.zeros(n_variables, 1, width_out))
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(
+        self, hidden: Float[Tensor, "variables *shape width_in"]
+    ) -> Float[Tensor, "variables *shape width_out"]:
         """Map the vectors of each variable by its own weights."""
         product = torch.baddbmm(self.bias, hidden.flatten(1, -2), self.weight)
         return product.view(*hidden.shape[:-1], -1)
 
 
 class ParallelNorm(nn.Module):
-    """Layer normalisation with weights per variable, (V, ..., width) -> the same shape."""
+    """Layer normalisation with weights per variable."""
 
     def __init__(self, n_variables: int, width: int) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(n_variables, 1, width))
         self.bias = nn.Parameter(torch.zeros(n_variables, 1, width))
 
-    def forward(self, hidden: Tensor) -> Tensor:
+    def forward(
+        self, hidden: Float[Tensor, "variables *shape width"]
+    ) -> Float[Tensor, "variables *shape width"]:
         """Normalise the last axis."""
         normalized = F.layer_norm(hidden, hidden.shape[-1:]).flatten(1, -2)
         return torch.addcmul(self.bias, normalized, self.weight).view(hidden.shape)
@@ -96,8 +104,10 @@ class GatedResidual(nn.Module):
             nn.LayerNorm(width_out) if n_variables is None else ParallelNorm(n_variables, width_out)
         )
 
-    def forward(self, hidden: Tensor, skip: Tensor) -> Tensor:
-        """Map (..., width_in) and (..., width_out) to (..., width_out)."""
+    def forward(
+        self, hidden: Float[Tensor, "*shape width_in"], skip: Float[Tensor, "*shape width_out"]
+    ) -> Float[Tensor, "*shape width_out"]:
+        """Add the gated `hidden` to `skip`, and normalise."""
         return cast(Tensor, self.norm(skip + F.glu(self.gate(self.drop(hidden)), dim=-1)))
 
 
@@ -129,8 +139,12 @@ class GatedResidualNetwork(nn.Module):
         self.skip = make_linear(width_in, width_out, n_variables) if width_in != width_out else None
         self.residual = GatedResidual(width, width_out, dropout, n_variables)
 
-    def forward(self, inputs: Tensor, context: Tensor | None = None) -> Tensor:
-        """Map (..., width_in) to (..., width_out); the context must broadcast to (..., width)."""
+    def forward(
+        self,
+        inputs: Float[Tensor, "*shape width_in"],
+        context: Float[Tensor, "*#shape width"] | None = None,
+    ) -> Float[Tensor, "*shape width_out"]:
+        """Map the inputs, given the context."""
         hidden = self.linear2(inputs)
         if self.context is not None:
             hidden = hidden + self.context(context)
@@ -167,11 +181,12 @@ class VariableSelection(nn.Module):
         )
         self.variables = GatedResidualNetwork(d_model, d_model, d_model, dropout, n_variables=n_variables)
 
-    def forward(self, columns: Tensor, context: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Select from columns (batch, ..., columns); the context has shape (batch, ..., d_model).
-
-        Returns the sum (batch, ..., d_model) and the weights (batch, ..., V).
-        """
+    def forward(
+        self,
+        columns: Float[Tensor, "*shape columns"],
+        context: Float[Tensor, "*#shape width"] | None = None,
+    ) -> tuple[Float[Tensor, "*shape width"], Float[Tensor, "*shape variables"]]:
+        """Return the weighted sum of the variables, and the weights."""
         embedded = torch.stack([
             embedding(part) for embedding, part in zip(self.embeddings, torch.split(columns, self.widths, -1), strict=True)
         ])  # fmt: skip
@@ -203,12 +218,13 @@ class InterpretableAttention(nn.Module):
         self.out = nn.Linear(d_model // n_heads, d_model, bias=False)
 
     def forward(
-        self, queries: Tensor, tokens: Tensor, mask: AttentionMask, attention_maps: list[Tensor] | None = None
-    ) -> Tensor:
-        """Attend from queries (batch, queries, d_model) to tokens (batch, keys, d_model).
-
-        Weights of all heads (batch, heads, queries, keys) are appended to `attention_maps`.
-        """
+        self,
+        queries: Float[Tensor, "batch queries width"],
+        tokens: Float[Tensor, "batch keys width"],
+        mask: AttentionMask,
+        attention_maps: list[Float[Tensor, "batch heads queries keys"]] | None = None,
+    ) -> Float[Tensor, "batch queries width"]:
+        """Attend from queries to tokens; the weights of all heads are appended to `attention_maps`."""
         (query,) = split_heads(self.query(queries), 1, self.n_heads)
         (key,) = split_heads(self.key(tokens), 1, self.n_heads)
         value = self.value(tokens).unsqueeze(1).expand(-1, self.n_heads, -1, -1)
@@ -225,8 +241,10 @@ class StaticEncoder(nn.Module):
         self.selection = VariableSelection(widths, width, options.dropout)
         self.contexts = nn.ModuleList([GatedResidualNetwork(width, width, width, options.dropout) for _ in range(4)])
 
-    def forward(self, static: Tensor) -> tuple[list[Tensor], Tensor]:
-        """Return [c_s, c_e, c_h, c_c], each (batch, d_model), and the weights (batch, V)."""
+    def forward(
+        self, static: Float[Tensor, "batch columns"]
+    ) -> tuple[list[Float[Tensor, "batch width"]], Float[Tensor, "batch variables"]]:
+        """Return [c_s, c_e, c_h, c_c], and the weights of the variables."""
         selected, weights = self.selection(static)
         return [context(selected) for context in self.contexts], weights
 
@@ -240,8 +258,8 @@ class TFTBody(DirectBody, AttentionBody):
     options : TFTOptions
     """
 
-    position: Tensor  # (input_size + horizon, 1), 0 at the cutoff
-    causal_bias: Tensor  # (horizon, input_size + horizon)
+    position: Float[Tensor, "steps 1"]  # of the window and the horizon, 0 at the cutoff
+    causal_bias: Float[Tensor, "horizon steps"]
 
     def __init__(self, sizes: InputSizes, options: TFTOptions) -> None:
         super().__init__()
@@ -279,11 +297,13 @@ class TFTBody(DirectBody, AttentionBody):
         ahead = steps.unsqueeze(0) > steps[sizes.input_size :].unsqueeze(1)  # (horizon, input_size + horizon)
         self.register_buffer("causal_bias", torch.zeros(ahead.shape).masked_fill(ahead, -torch.inf), persistent=False)
 
-    def features(self, inputs: Inputs) -> Tensor:
-        """Return (batch, horizon, out_features)."""
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
+        """Return the raw output of all steps."""
         return self._decode(inputs)[0]
 
-    def attention_maps(self, inputs: Inputs, previous: Tensor) -> list[AttentionWeights]:
+    def attention_maps(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> list[AttentionWeights]:
         """Return the attention weights, the mean over the heads, and the weights of the variable selection."""
         attention_maps: list[Tensor] = []
         _, selections = self._decode(inputs, attention_maps)
@@ -298,7 +318,8 @@ class TFTBody(DirectBody, AttentionBody):
         )
         for (kind, queries, names), weights in zip(kinds, selections, strict=False):
             heads = weights.view(len(weights), 1, len(queries), len(names))
-            maps.append(AttentionWeights(kind, 0, heads, queries, queries, names))
+            keys = torch.arange(len(names))
+            maps.append(AttentionWeights(kind, 0, heads, queries, keys, names))
         return maps
 
     def _decode(self, inputs: Inputs, attention_maps: list[Tensor] | None = None) -> tuple[Tensor, list[Tensor]]:

@@ -6,7 +6,7 @@ Wang, Wu, Dong, Qin, Zhang, Liu, Qiu, Wang, Long (2024), arXiv:2402.19072; equat
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,10 @@ from deepforecast.nn.patchtst import FlattenHead
 from deepforecast.nn.transformer import PatchEmbedding, TransformerOptions
 
 
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+
 class TimeXerLayer(DecoderLayer):
     """Self-attention among the patches and the global token, then attention from the global token alone to the
     covariates, then a feed-forward network (eq. 3 to 6). The global token is the last one.
@@ -28,13 +32,13 @@ class TimeXerLayer(DecoderLayer):
 
     def forward(
         self,
-        steps: Tensor,
-        keys: Tensor,
-        values: Tensor,
+        steps: Float[Tensor, "batch tokens width"],
+        keys: Float[Tensor, "batch heads keys dim"],
+        values: Float[Tensor, "batch heads keys dim"],
         masks: tuple[AttentionMask, AttentionMask],
-        attention_maps: list[Tensor] | None = None,
-    ) -> Tensor:
-        """Map tokens (batch, patches + 1, d_model) to the same shape; see `DecoderLayer.forward`."""
+        attention_maps: list[Float[Tensor, "batch heads _ _"]] | None = None,
+    ) -> Float[Tensor, "batch tokens width"]:
+        """Map the patches and the global token; see `DecoderLayer.forward`."""
 
         def attend_to_covariates(hidden: Tensor) -> Tensor:
             """Return the change of the global token, and 0 for the patches."""
@@ -55,8 +59,8 @@ class CovariateTokens(nn.Module):
     columns; without it, only their values would tell them apart.
     """
 
-    known: Tensor  # (future,)
-    unknown: Tensor  # (past - future,)
+    known: Int[Tensor, "future"]
+    unknown: Int[Tensor, "unknown"]
 
     def __init__(self, sizes: InputSizes, width: int, dropout: float) -> None:
         super().__init__()
@@ -73,8 +77,8 @@ class CovariateTokens(nn.Module):
         self.identity = nn.Parameter(0.02 * torch.randn(len(past), width))
         self.drop = Dropout(dropout)
 
-    def forward(self, inputs: Inputs) -> Tensor:
-        """Return (batch, columns, d_model), the future covariates first."""
+    def forward(self, inputs: Inputs) -> Float[Tensor, "batch columns width"]:
+        """Return the tokens, those of the future covariates first."""
         tokens = []
         if self.known_projection is not None:
             values = torch.cat([inputs.past.index_select(2, self.known), inputs.future], dim=1)
@@ -115,8 +119,8 @@ class TimeXerBody(DirectBody):
             self.encoder = Encoder(layer, n_layers)
         self.head = FlattenHead(sizes, self.over_time, layer.d_model, head_dropout)
 
-    def features(self, inputs: Inputs) -> Tensor:
-        """Return (batch, horizon, out_features)."""
+    def features(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
+        """Return the raw output of all steps."""
         target = replace(inputs, past=inputs.past[:, :, :0])  # the patches have no covariates
         patches = self.embedding.add_positions(self.embedding.embed(target), target)
         global_token = self.embedding.drop(self.global_token.expand(len(patches), -1, -1))

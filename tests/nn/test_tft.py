@@ -138,7 +138,7 @@ def test_it_equals_the_equations_of_the_paper(sizes: InputSizes) -> None:
     inputs = some_inputs(sizes, windows=2, dtype=torch.float64)
     body.position = body.position.double()
     body.position.copy_(torch.arange(1 - sizes.input_size, sizes.horizon + 1).double().unsqueeze(1) / sizes.input_size)
-    raw, maps = body.features(inputs), body.attention_maps(inputs, inputs.y)
+    raw, maps = body.features(inputs), body.attention_maps(inputs, inputs.y[:, :4])
     for window in range(2):
         expected, weights = plain_tft(body, inputs, window, sizes)
         torch.testing.assert_close(raw[window], expected, atol=1e-9, rtol=1e-9)
@@ -175,7 +175,7 @@ def test_it_has_the_parameters_of_the_paper() -> None:
 
 def test_selection_weights_are_labelled_and_add_up_to_one() -> None:
     body, inputs = tft(FULL).eval(), some_inputs(FULL)
-    attention, past, future, static = body.attention_maps(inputs, inputs.y)
+    attention, past, future, static = body.attention_maps(inputs, inputs.y[:, :4])
     assert [one.kind for one in (attention, past, future, static)] == [
         "self", "past variables", "future variables", "static variables"
     ]  # fmt: skip
@@ -187,7 +187,7 @@ def test_selection_weights_are_labelled_and_add_up_to_one() -> None:
     assert static.queries.tolist() == [0]
     for one in (attention, past, future, static):
         torch.testing.assert_close(one.weights.sum(-1), torch.ones(one.weights.shape[:-1]), atol=1e-6, rtol=0)
-    assert len(tft(PLAIN).eval().attention_maps(some_inputs(PLAIN), inputs.y)) == 3
+    assert len(tft(PLAIN).eval().attention_maps(some_inputs(PLAIN), inputs.y[:, :4])) == 3
 
 
 def test_the_seasonal_lag_is_a_future_variable() -> None:
@@ -198,7 +198,7 @@ def test_the_seasonal_lag_is_a_future_variable() -> None:
     body.features(inputs)
     expected = torch.stack([inputs.y[:, row] for row in (9, 10, 11, 9)], 1)  # one season before, the last one repeated
     assert torch.equal(columns[0][..., -2], expected)
-    assert body.attention_maps(inputs, inputs.y)[2].variables == ("position", "x0", "x1", "lag")
+    assert body.attention_maps(inputs, inputs.y[:, :4])[2].variables == ("position", "x0", "x1", "lag")
 
 
 def test_no_step_sees_covariates_after_it() -> None:
