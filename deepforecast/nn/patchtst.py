@@ -17,7 +17,6 @@ from deepforecast.nn.linear import OutputMap, hidden_width
 from deepforecast.nn.network import AttentionBody, AttentionWeights, DirectBody
 from deepforecast.nn.transformer import PatchEncoder, TransformerOptions
 
-
 if TYPE_CHECKING:
     from jaxtyping import Float
 

@@ -23,7 +23,6 @@ from deepforecast.nn.multihead import AttentionMask, attention, check_heads, pad
 from deepforecast.nn.network import AttentionBody, AttentionWeights, DirectBody
 from deepforecast.nn.recurrent import Recurrent, RecurrentOptions, lagged_states, readout_lag
 
-
 if TYPE_CHECKING:
     from jaxtyping import Float
 

@@ -20,7 +20,6 @@ from deepforecast.nn.network import DirectBody
 from deepforecast.nn.patchtst import FlattenHead
 from deepforecast.nn.transformer import PatchEmbedding, TransformerOptions
 
-
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
