@@ -345,7 +345,7 @@ class TFTBody(DirectBody, AttentionBody):
         Returns its gated outputs (batch, input_size + horizon, d_model) (eq. 17), and the weights of the past
         and of the future variables.
         """
-        position = self.position.expand(len(inputs.y), -1, -1)
+        position = self.position.expand(inputs.y.shape[0], -1, -1)
         target = torch.stack([inputs.y, inputs.observed], dim=-1)
         past = torch.cat([target, position[:, : self.input_size], inputs.past], dim=-1)
         known = [position[:, self.input_size :], inputs.future]

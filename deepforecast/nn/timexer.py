@@ -122,7 +122,7 @@ class TimeXerBody(DirectBody):
         """Return the raw output of all steps."""
         target = replace(inputs, past=inputs.past[:, :, :0])  # the patches have no covariates
         patches = self.embedding.add_positions(self.embedding.embed(target), target)
-        global_token = self.embedding.drop(self.global_token.expand(len(patches), -1, -1))
+        global_token = self.embedding.drop(self.global_token.expand(patches.shape[0], -1, -1))
         tokens = torch.cat([patches, global_token], dim=1)
         bias = F.pad(self.embedding.padding(inputs), (0, 1))  # the global token is visible
         if self.covariates is None:
