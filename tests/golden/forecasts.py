@@ -35,7 +35,7 @@ CATEGORIES = {"future": ["promotion"], "past": [], "static": ["region"]}
 
 NETWORKS = (  # beginnings of names
     *("DLinear", "GRU", "LSTM", "MLP", "NBEATS", "NHITS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
-    *("TCN", "TiDE", "Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
+    *("PatchTST", "TCN", "TFT", "TiDE", "TimeXer", "Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
     *("backtest", "comparison", "search", "fine tuning"),
 )
 STATSMODELS = ("UnobservedComponents", "ETS by statsmodels", "ARIMA by statsmodels")
