@@ -349,7 +349,7 @@ def _validate_numbers(value_or_list: Any, name: str, low: float, high: float) ->
     return values
 
 
-def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
+def seeded_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
     """Draw standard normal numbers, shape (len(keys), *shape); each row of `keys` identifies a series by its values.
 
     Equal rows get equal draws, others independent ones. Draws with a longer first axis extend those
@@ -357,7 +357,7 @@ def standard_normal(seed: int, keys: Floats, shape: tuple[int, ...]) -> Floats:
 
     Examples
     --------
-    >>> standard_normal(0, np.array([[1.0], [2.0], [1.0]]), (1,)).round(2)
+    >>> seeded_normal(0, np.array([[1.0], [2.0], [1.0]]), (1,)).round(2)
     array([[0.17],
            [0.68],
            [0.17]])

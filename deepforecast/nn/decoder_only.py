@@ -237,9 +237,9 @@ class DecoderOnlyBody(AutoregressiveBody, AttentionBody):
         """Compute the first tokens, from the values of their patches."""
         n = values.shape[1]
         padding = bias[..., :n]
-        mask = self.positions.past_mask(self.causal_bias[:, :, :n, :n] + padding, 0, n)
+        mask = self.positions.past_mask(self.causal_bias[:, :, :n, :n] + padding, first=0, stop=n)
         if self.has_memory:
-            memory = self.positions.past_mask(self.memory_bias[:, :, :n, :n] + padding, 0, n)
+            memory = self.positions.past_mask(self.memory_bias[:, :, :n, :n] + padding, first=0, stop=n)
             mask = replace(mask, memory_bias=memory.bias)
         tokens = self.drop(self.value_projection(values) + embedding[:, :n])
         return cast(Tensor, self.layers(tokens, mask, attention_maps, caches))

@@ -81,7 +81,7 @@ class ResidualLayer(nn.Module):
         inputs: Float[Tensor, "*shape width"],
         function: Callable[[Tensor], Tensor],
     ) -> Float[Tensor, "*shape width"]:
-        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm)."""
+        """Compute x + f(norm(x)) (pre-norm) or norm(x + f(x)) (post-norm), with the norm of number `index`."""
         norm = self.norms[index]
         hidden = function(norm(inputs) if self.norm_first else inputs)
         hidden = inputs + (self.drop(hidden) if self.training else hidden)
@@ -97,7 +97,7 @@ class ResidualLayer(nn.Module):
         """Apply the self-attention sublayer to a new token; return it and the new cache, see
         `SelfAttention.step`.
         """
-        new_caches: list[Tensor] = []  # one
+        new_caches: list[Tensor] = []  # one; `sublayer` returns the token only
 
         def attend(hidden: Tensor) -> Tensor:
             attended, new_cache = self.attention.step(
@@ -106,7 +106,8 @@ class ResidualLayer(nn.Module):
             new_caches.append(new_cache)
             return attended
 
-        return self.sublayer(0, token, attend), new_caches[0]
+        token = self.sublayer(index=0, inputs=token, function=attend)
+        return token, new_caches[0]
 
 
 class EncoderLayer(ResidualLayer):

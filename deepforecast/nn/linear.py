@@ -105,8 +105,8 @@ class DLinearBody(DirectBody):
         """
         smooth = inputs.y @ self.average.T
         components = {
-            "trend": self.outputs.expand(self.trend(smooth), with_bias=False),
-            "remainder": self.outputs.expand(self.remainder(inputs.y - smooth)),
+            "trend": self.outputs.output_projection(self.trend(smooth), with_bias=False),
+            "remainder": self.outputs.output_projection(self.remainder(inputs.y - smooth)),
         }
         if self.outputs.has_covariates:
             components["covariates"] = self.outputs.covariate_effects(inputs)
@@ -157,10 +157,10 @@ class OutputMap(nn.Module):
         """Map `hidden` to features and add the effects of covariates."""
         if self.past_map is not None:
             hidden = hidden + self._past_effects(inputs)
-        raw = self.expand(hidden)
+        raw = self.output_projection(hidden)
         return raw if self.future_map is None else raw + self.future_map(inputs.future)
 
-    def expand(
+    def output_projection(
         self, hidden: Float[Tensor, "batch width"], with_bias: bool = True
     ) -> Float[Tensor, "batch horizon out_features"]:
         """Map `hidden` to features, without covariates."""
@@ -173,8 +173,10 @@ class OutputMap(nn.Module):
         return torch.cat([others[..., : self.n_before], locations, others[..., self.n_before :]], dim=-1)
 
     def covariate_effects(self, inputs: Inputs) -> Float[Tensor, "batch horizon out_features"]:
-        """Return the effects of all covariates."""
-        effects = [] if self.past_map is None else [self.expand(self._past_effects(inputs), with_bias=False)]
+        """Return the effects of all covariates; requires `has_covariates`."""
+        effects = []
+        if self.past_map is not None:
+            effects.append(self.output_projection(self._past_effects(inputs), with_bias=False))
         if self.future_map is not None:
             effects.append(self.future_map(inputs.future))
         return torch.stack(effects).sum(0)

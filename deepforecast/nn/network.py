@@ -153,7 +153,7 @@ class ForecastNetwork(nn.Module):
     def loss(self, batch: Batch, teacher_forcing_ratio: float | None = None) -> Float[Tensor, ""]:
         """Compute the mean loss over the observed targets, a scalar, plus the penalty of the body in
         training: sum_i w_i loss_i / sum_i w_i with the weights w of the batch. Windows with scale 0
-        (constant) do not count.
+        (constant) do not count. Bodies that also predict steps of the window are scored on these, too.
 
         Parameters
         ----------

@@ -76,14 +76,14 @@ class MaskedPatches(Objective):
         """Return the mean squared error of the chosen patches."""
         encoder, inputs = patch_encoder(network, self.name), network.inputs(batch)[0]
         patches = encoder.patches
-        chosen = choose_patches(cut_patches(inputs.observed, patches).amax(2), self.fraction, self.span)
-        draw = torch.rand(chosen.shape, device=chosen.device)
-        masked, replaced = chosen & (draw < MASKED), chosen & (draw >= MASKED) & (draw < REPLACED)
+        is_target = choose_patches(cut_patches(inputs.observed, patches).amax(2), self.fraction, self.span)
+        draw = torch.rand(is_target.shape, device=is_target.device)
+        masked, replaced = is_target & (draw < MASKED), is_target & (draw >= MASKED) & (draw < REPLACED)
         corrupted = _replace_patches(inputs, replaced, inputs.y.roll(1, 0), inputs.observed.roll(1, 0), patches)
         corrupted = _replace_patches(corrupted, masked, torch.zeros_like(inputs.y), torch.zeros_like(inputs.y), patches)
         tokens = encoder.embed(corrupted) + masked.unsqueeze(-1) * self.mask_token
         hidden = _encode(encoder, tokens, inputs, encoder.padding(inputs))
-        return _squared_error(self.reconstruction(hidden), inputs, patches, chosen)
+        return _squared_error(self.reconstruction(hidden), inputs, patches, is_target)
 
 
 class MaskedSpans(MaskedPatches):
@@ -128,11 +128,11 @@ class NextPatch(Objective):
             return network.loss(batch)
         encoder, inputs = patch_encoder(network, self.name), network.inputs(batch)[0]
         n_tokens = encoder.patches.n_patches
-        future_keys = torch.full((n_tokens, n_tokens), -torch.inf, device=inputs.y.device).triu(1)
-        hidden = _encode(encoder, encoder.embed(inputs), inputs, encoder.padding(inputs) + future_keys)
+        causal_bias = torch.full((n_tokens, n_tokens), -torch.inf, device=inputs.y.device).triu(1)
+        hidden = _encode(encoder, encoder.embed(inputs), inputs, encoder.padding(inputs) + causal_bias)
         prediction = F.pad(self.reconstruction(hidden[:, :-1]), (0, 0, 1, 0))  # nothing predicts the first patch
-        chosen = torch.arange(n_tokens, device=hidden.device).expand(len(hidden), -1) > 0
-        return _squared_error(prediction, inputs, encoder.patches, chosen)
+        is_target = torch.arange(n_tokens, device=hidden.device).expand(len(hidden), -1) > 0
+        return _squared_error(prediction, inputs, encoder.patches, is_target)
 
 
 class NextWindow(Objective):
@@ -169,24 +169,29 @@ class NextWindow(Objective):
     def loss(self, network: ForecastNetwork, batch: Batch) -> Tensor:
         """Return the cross-entropy of the pairs."""
         encoder, inputs = patch_encoder(network, self.name), network.inputs(batch)[0]
-        in_second = torch.arange(encoder.patches.n_patches, device=inputs.y.device) >= (encoder.patches.n_patches + 1) // 2
+        n_tokens = encoder.patches.n_patches
+        in_second_segment = torch.arange(n_tokens, device=inputs.y.device) >= (n_tokens + 1) // 2
         if self.contrastive:
-            first, second = (F.normalize(self._summary(encoder, inputs, half, in_second), dim=1) for half in (~in_second, in_second))
+            first, second = (
+                F.normalize(self._summary(encoder, inputs, half, in_second_segment), dim=1)
+                for half in (~in_second_segment, in_second_segment)
+            )
             target = torch.arange(len(first), device=first.device)
             return F.cross_entropy(first @ second.T / TEMPERATURE, target)
         swapped = (torch.rand(len(inputs.y), device=inputs.y.device) < 0.5) & (len(inputs.y) > 1)
         pairs = _replace_patches(
-            inputs, swapped.unsqueeze(1) & in_second, inputs.y.roll(1, 0), inputs.observed.roll(1, 0), encoder.patches
+            inputs, swapped.unsqueeze(1) & in_second_segment, inputs.y.roll(1, 0), inputs.observed.roll(1, 0), encoder.patches
         )
-        logits = self.classifier(self._summary(encoder, pairs, torch.ones_like(in_second), in_second)).squeeze(1)
+        logits = self.classifier(self._summary(encoder, pairs, torch.ones_like(in_second_segment), in_second_segment)).squeeze(1)
         return F.binary_cross_entropy_with_logits(logits, (~swapped).to(logits))
 
-    def _summary(self, encoder: PatchEncoder, inputs: Inputs, visible: Tensor, in_second: Tensor) -> Tensor:
+    def _summary(self, encoder: PatchEncoder, inputs: Inputs, visible: Tensor, in_second_segment: Tensor) -> Tensor:
         """Return the encoded summary (batch, d_model) of the patches that are `visible` (tokens,)."""
-        tokens = encoder.embed(inputs) + self.segments[in_second.long()]
+        tokens = encoder.embed(inputs) + self.segments[in_second_segment.long()]
+        # In place of the first patch: an additional token would need a position; so all positional encodings work unchanged.
         tokens = torch.cat([self.summary.expand(len(tokens), 1, -1), tokens[:, 1:]], dim=1)
-        hidden_keys = torch.zeros_like(visible, dtype=tokens.dtype).masked_fill(~visible, -torch.inf)
-        bias = encoder.padding(inputs) + hidden_keys
+        visibility_bias = torch.zeros_like(visible, dtype=tokens.dtype).masked_fill(~visible, -torch.inf)
+        bias = encoder.padding(inputs) + visibility_bias
         bias = torch.cat([torch.zeros_like(bias[..., :1]), bias[..., 1:]], dim=-1)  # the summary itself is visible
         return _encode(encoder, tokens, inputs, bias)[:, 0]
 
@@ -356,9 +361,9 @@ def _attend_from(layer: EncoderLayer, query: Tensor, content: Tensor, mask: Atte
     return layer.sublayer(1, layer.sublayer(0, query, attend), layer.feedforward)
 
 
-def _squared_error(prediction: Tensor, inputs: Inputs, patches: Patching, chosen: Tensor) -> Tensor:
-    """Return the mean squared error of the observed values of the chosen patches (batch, tokens), 0 if there are none."""
-    weight = cut_patches(inputs.observed, patches) * chosen.unsqueeze(-1)
+def _squared_error(prediction: Tensor, inputs: Inputs, patches: Patching, is_target: Tensor) -> Tensor:
+    """Return the mean squared error of the observed values of the target patches (batch, tokens), 0 if there are none."""
+    weight = cut_patches(inputs.observed, patches) * is_target.unsqueeze(-1)
     errors = (prediction - cut_patches(inputs.y, patches)) ** 2 * weight
     return errors.sum() / weight.sum().clamp(min=1.0)
 

@@ -135,6 +135,7 @@ def _run_trainer(
     if training_monitor.step >= options.max_steps or (
         training_monitor.checkpoints is not None and training_monitor.checkpoints.stopped_early
     ):
+        # Restores the checkpoint.
         training_monitor.start(module.configure_optimizers(), trainer.precision_plugin)
         network.to(device)
         return

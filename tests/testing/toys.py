@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from deepforecast.core.forecast import Forecast, NormalForecast, PointForecast, SampledForecast, standard_normal
+from deepforecast.core.forecast import Forecast, NormalForecast, PointForecast, SampledForecast, seeded_normal
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
@@ -80,7 +80,7 @@ class Sampled(Naive):
 
     def _forecast(self, learned: LearnedState, steps: int, future: Mapping[str, Covariate]) -> Forecast:
         mean = np.repeat(learned["last"][:, None], steps, axis=1)
-        noise = standard_normal(self.seed, np.stack([learned["last"], learned["deviation"]], axis=1), (2000, steps))
+        noise = seeded_normal(self.seed, np.stack([learned["last"], learned["deviation"]], axis=1), (2000, steps))
         return SampledForecast(mean[:, None, :] + learned["deviation"][:, None, None] * noise.cumsum(axis=-1))
 
 

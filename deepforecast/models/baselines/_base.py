@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
+from deepforecast.core.forecast import Forecast, NormalForecast, seeded_normal
 from deepforecast.core.forecaster import Forecaster
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
@@ -43,7 +43,7 @@ class Baseline(Forecaster):
         n_shared = self._n_shared_draws(learned)
         state = np.column_stack([np.asarray(array, np.float64) for _, array in sorted(learned.by_series.items())])
         # Drawn step by step, so that paths of a longer horizon start with those of a shorter one.
-        draws = standard_normal(seed, state, (n_shared + steps, samples)).swapaxes(1, 2)
+        draws = seeded_normal(seed, state, (n_shared + steps, samples)).swapaxes(1, 2)
         errors = self._path_errors(learned, draws[..., :n_shared], draws[..., n_shared:])
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(self._mean(learned, steps)[:, None, :] + learned["deviation"][:, None, None] * errors)

@@ -544,7 +544,7 @@ class NeuralForecaster(Forecaster):
         from deepforecast.models.neural import _calibration, _predict  # imports torch
 
         if _calibration.calibrates(self) and not _predict.has_recent_factors(state.learned):
-            _calibration.warn_of_intervals(self, state.learned)
+            _calibration.warn_of_poor_calibration(self, state.learned)
 
     def _search_choices(self, seasons: tuple[int, ...], rows: int) -> dict[str, list[Any]]:
         """Values of `input_size` to search: 'auto', and 2 and 4 horizons if a series of `rows` time

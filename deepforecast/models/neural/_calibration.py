@@ -197,6 +197,10 @@ def estimate_factors(
     """The factors from quantiles (windows, horizon, probabilities and the median last), see the module.
 
     `actual` (windows, horizon) has NaN where missing; `previous` are the factors to shrink to, which count 1 - `weight`.
+    A factor stays the previous one if no step has both an observed value and a quantile other than the median.
+
+    Below the median both differences of the ratio are negative: values below the calibrated quantile have ratios above
+    its factor, so the factor is the 1 - probability quantile of the ratios.
     """
     if head_facts(head).support == "positive":
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -271,7 +275,8 @@ def calibrate(
         "probabilities": probabilities,
         "factors": factors,
         "levels": levels,
-        "uncalibrated": uncalibrated,
+        "uncalibrated": uncalibrated,  # coverage of the levels in percent, before calibration
+        # The same after calibration.
         "calibrated": np.array([_coverage(moved, actual, *pair) for pair in pairs]),
         "windows": n_windows,
         "end": int(panel.series.last.max()),
@@ -294,7 +299,7 @@ def _is_far_below(levels: Floats, coverage: Floats) -> bool:
     return bool(coverage[index] < MIN_COVERAGE * levels[index])
 
 
-def warn_of_intervals(model: NeuralForecaster, learned: LearnedState) -> None:
+def warn_of_poor_calibration(model: NeuralForecaster, learned: LearnedState) -> None:
     """Warn if the intervals could not be calibrated.
 
     Warn also if one of about 80 % covered less than MIN_COVERAGE of its level on the tail, before it was widened.

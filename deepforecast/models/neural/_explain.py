@@ -163,9 +163,15 @@ class ColumnIndex:
 
     @classmethod
     def from_network(cls, network: ForecastNetwork, columns: WindowColumns) -> ColumnIndex:
-        """The components in the order of `_component_names`."""
+        """For each input column, the number of the component it belongs to, in the order of `_component_names`.
+
+        0 is the target, whose values are in `Inputs.y`. An embedded categorical repeats its number over its width, and
+        the calendar over its features.
+        """
         sizes = [len(names) for names in (columns.numeric, columns.categorical, columns.static, columns.static_codes)]
-        numeric, categorical, statics, static_codes, calendar = np.split(np.arange(1, sum(sizes) + 2), np.cumsum(sizes))
+        first, n_covariates = 1, sum(sizes)  # after the target; the number after all covariates is the calendar's
+        numbers = np.arange(first, first + n_covariates + 1)
+        numeric, categorical, statics, static_codes, calendar = np.split(numbers, np.cumsum(sizes))
         calendar = np.repeat(calendar, columns.calendar_width)
         temporal_widths, static_widths = (
             () if embedding is None else embedding.widths for embedding in (network.temporal_embedding, network.static_embedding)
@@ -177,7 +183,7 @@ class ColumnIndex:
             [statics, np.repeat(static_codes, static_widths)],
         )
         past, future, static = (torch.from_numpy(np.concatenate(parts).astype(np.int64)) for parts in fields)
-        return cls(past, future, static, 1 + sum(sizes) + columns.uses_time)
+        return cls(past, future, static, first + n_covariates + columns.uses_time)
 
 
 def _component_names(learned: LearnedState, columns: WindowColumns) -> list[str]:

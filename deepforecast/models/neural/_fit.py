@@ -325,7 +325,11 @@ def training_targets(panel: Panel, window_index: WindowIndex) -> Panel:
 
 
 def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
-    """Factor that the scaler "level" multiplies its scales by, see `nn.scaling.level_ratio`."""
+    """Factor that the scaler "level" multiplies its scales by, estimated from a sample of training windows.
+
+    It is the ratio of a window's mean |y - last value| to its mean |y|, the median over windows, see
+    `nn.scaling.level_ratio`.
+    """
     import torch
 
     from deepforecast.nn.scaling import level_ratio  # imports torch
@@ -333,7 +337,7 @@ def _level_ratio(panel: Panel, columns: WindowColumns) -> float:
     target_only = replace(columns, numeric=(), categorical=(), static=(), static_codes=())
     arrays = windows.window_arrays(replace(panel, covariates={}, static={}), target_only)
     window_index = windows.training_windows(panel, columns.input_size, columns.horizon)
-    series, cutoff = window_index.draw(0, 0, LEVEL_RATIO_WINDOWS, True)  # seed, step, number, by series
+    series, cutoff = window_index.draw(seed=0, step=0, n_windows=LEVEL_RATIO_WINDOWS, by_series=True)
     start, _ = arrays.window_start(series, cutoff)
     return level_ratio(torch.from_numpy(arrays.y[start[:, None] + np.arange(columns.input_size)]))
 

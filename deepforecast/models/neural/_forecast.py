@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats
 from deepforecast.nn.names import Head, head_facts
@@ -64,7 +64,7 @@ def stratified_noise(n_steps: int, n_paths: int) -> Floats:
     """
     from scipy.special import ndtri
 
-    noise = standard_normal(0, np.zeros((1, 1)), (n_steps, n_paths)).transpose(0, 2, 1)
+    noise = seeded_normal(seed=0, keys=np.zeros((1, 1)), shape=(n_steps, n_paths)).transpose(0, 2, 1)
     ranks = noise.argsort(axis=1).argsort(axis=1)
     return np.asarray(ndtri((ranks + 0.5) / n_paths))
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from deepforecast.core.forecast import Forecast, SampledForecast, resolve_bounds, standard_normal
+from deepforecast.core.forecast import Forecast, SampledForecast, resolve_bounds, seeded_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.core.threads import limit_torch_threads, torch_threads
 from deepforecast.data.covariates import Covariate
@@ -106,7 +106,7 @@ def network_paths(
 
     def draw(group: HorizonForecaster) -> Floats:
         # Drawn on the CPU, so that the paths are the same on all devices.
-        noise = standard_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))
+        noise = seeded_normal(seed, np.nan_to_num(group.recent_values), (group.blocks * group.horizon, samples))
         return sample_paths(group, noise.transpose(0, 2, 1))
 
     return _map_groups(forecaster, samples, draw)
@@ -309,11 +309,11 @@ class HorizonForecaster:
         series = pad_batch(series)
         columns = self.window_columns
         by_series = self.learned.by_series
-        # Positions on the time axis of `_calendar`, `_numeric` and `_category_codes`.
+        # Positions on the time axis of `_calendar_features`, `_numeric` and `_category_codes`.
         cutoff = begin + recent_values.shape[1]
         past_steps = slice(begin, cutoff)
         future_steps = slice(cutoff, cutoff + self.horizon)
-        calendar = self._calendar
+        calendar = self._calendar_features
         first_series = np.zeros_like(series)
         calendar_series = series if len(calendar) > 1 else first_series
         past_values = calendar[calendar_series, past_steps]
@@ -370,7 +370,7 @@ class HorizonForecaster:
         return np.concatenate([past_values, future_values, repeated], axis=1)
 
     @cached_property
-    def _calendar(self) -> Any:
+    def _calendar_features(self) -> Any:
         """Calendar features (series, steps, columns) over window and forecast steps.
 
         There is one series if all series end at the same time.
@@ -387,8 +387,8 @@ class HorizonForecaster:
         last = series.last
         if len(last) > 1 and (last == last[0]).all():
             last = last[:1]
-        length = self.recent_values.shape[1]
-        positions = last[:, None] + series.calendar.step * (np.arange(self._length) - length + 1)
+        window_length = self.recent_values.shape[1]
+        positions = last[:, None] + series.calendar.step * (np.arange(self._length) - window_length + 1)
         calendar_features = self.window_columns.calendar_values(series.calendar, positions.reshape(-1))
         return calendar_features.reshape(len(last), self._length, -1)
 

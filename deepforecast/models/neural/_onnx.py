@@ -121,6 +121,10 @@ class _ExportedNetwork(nn.Module):
         input_names: tuple[str, ...],
         factors: QuantileFactors | None = None,
     ) -> None:
+        """Store what `forward` needs, with the numbers that standardize covariates as buffers.
+
+        Infinite `bounds` do not limit the forecasts. Without `factors` the quantiles are not calibrated.
+        """
         super().__init__()
         self.network = network
         self.window_columns = window_columns

@@ -297,7 +297,8 @@ def _window_scales(
         estimated = np.flatnonzero(~is_known[windows.series])
     while len(estimated):  # in groups of windows, to bound memory
         length = int(windows.cutoff[estimated[-1]])  # the longest, as windows are sorted
-        group, estimated = np.split(estimated, [-max(MAX_VALUES // length, 1)])[::-1]
+        n_windows = max(MAX_VALUES // length, 1)
+        group, estimated = estimated[-n_windows:], estimated[:-n_windows]
         first = panel.indptr[windows.series[group]]
         values = last_values(panel.y, first, first + windows.cutoff[group], length)
         group_loc, group_scale = series_scale(torch.from_numpy(values), model.scaler)

@@ -210,10 +210,10 @@ def _steps_since_fit(learned: LearnedState) -> Ints:
 
 def _normal_draws(learned: LearnedState, seed: int, shape: tuple[int, int]) -> Floats:
     """Standard normal draws (series, *shape), seeded by `seed` and the parameters of each series."""
-    from deepforecast.core.forecast import standard_normal
+    from deepforecast.core.forecast import seeded_normal
 
     names = ("rate", "offset", "deviation", "scale")
-    return standard_normal(seed, np.stack([learned[name] for name in names], axis=1), shape)
+    return seeded_normal(seed, np.stack([learned[name] for name in names], axis=1), shape)
 
 
 def _line_deviation(learned: LearnedState, index: int, n_steps: int, draws: Floats) -> Floats:

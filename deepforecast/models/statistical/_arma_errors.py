@@ -14,7 +14,7 @@ import numpy as np
 from deepforecast.core.arrays import design_matrix
 from deepforecast.core.encoding import MAX_INTEGER, InvalidManifest, SkopsSerializer
 from deepforecast.core.fitted_values import require_training_data
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState, State, check_floats, check_integer, check_integers
 from deepforecast.data.covariates import Covariate
@@ -306,7 +306,7 @@ class ArimaFamily(Statistical):
         """Sample paths: mean plus Student's t errors of the state, the shocks and the estimated regression."""
         mean = self._forecast(learned, steps, future).mean
         keys = np.column_stack([learned[name].reshape(len(mean), -1) for name in ("mean", "level", "sigma", "factors", "beta")])
-        draws = standard_normal(seed, keys, (2 + learned["n_states"] + steps, samples))
+        draws = seeded_normal(seed, keys, (2 + learned["n_states"] + steps, samples))
         mixing_draws, regression_draws, error_draws = draws[:, 0], draws[:, 1], draws[:, 2:]
         degrees_of_freedom, estimation_factor = _degrees_and_factor(learned)
         errors = sample_errors(learned, error_draws, steps) * estimation_factor[:, None, None]

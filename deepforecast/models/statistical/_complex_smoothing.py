@@ -11,7 +11,7 @@ import numpy as np
 from deepforecast.core import seasonality
 from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.encoding import SkopsSerializer
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.seasonality import resolve_season
@@ -200,7 +200,7 @@ class ComplexSmoothing(Statistical):
         response = _impulse_response(learned, steps)
         keys = [learned[name].reshape(len(level), -1) for name in ("parameters", "level", "season", "deviation")]
         steps_since_origin, max_missing = _horizon_lags(learned, steps), response.shape[1] - steps
-        draws = standard_normal(seed, np.concatenate(keys, axis=1), (1 + max_missing + steps, samples)).swapaxes(1, 2)
+        draws = seeded_normal(seed, np.concatenate(keys, axis=1), (1 + max_missing + steps, samples)).swapaxes(1, 2)
         scale = (learned["deviation"] * learned["deviation_factor"])[:, None]
         scale = student_mixing(draws[:, :, 0], learned["degrees_of_freedom"]) * scale
         shocks = correlate_draws(draws[:, :, 1:], learned["error_correlation"]) * scale[:, :, None]

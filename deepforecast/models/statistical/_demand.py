@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.registry import Capabilities
 from deepforecast.core.state import LearnedState
 from deepforecast.data.covariates import Covariate
@@ -58,7 +58,7 @@ class Intermittent(Statistical):
 
         keys = np.column_stack([array.reshape(len(array), -1) for _, array in sorted(learned.by_series.items())])
         # By step, so that longer paths extend shorter ones.
-        uniform_draws = ndtr(standard_normal(seed, keys, (steps, samples)).swapaxes(1, 2))
+        uniform_draws = ndtr(seeded_normal(seed, keys, (steps, samples)).swapaxes(1, 2))
         values, cumulative = self._forecast(learned, steps, future).distribution_function  # type: ignore[attr-defined]
         return np.stack(
             [

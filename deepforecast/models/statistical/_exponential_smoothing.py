@@ -11,7 +11,7 @@ import numpy as np
 from deepforecast.core.arrays import design_matrix, effect_columns, standardize
 from deepforecast.core.encoding import SkopsSerializer
 from deepforecast.core.fitted_values import require_training_data
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import param
 from deepforecast.core.registry import Capabilities
@@ -295,7 +295,7 @@ class Exponential(Statistical):
 
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         keys = np.column_stack([learned[name] for name in ("rates", "state", "sigma", "age")])
-        draws = standard_normal(seed, keys, (1 + int(learned["age"].max()) + steps, samples))
+        draws = seeded_normal(seed, keys, (1 + int(learned["age"].max()) + steps, samples))
         return self._sample_paths(learned, draws, self._future_regression_effects(learned, steps, future))
 
     def _sample_paths(self, learned: LearnedState, draws: Floats, offsets: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.models.statistical import _form_selection as ets
@@ -128,7 +128,7 @@ class ExponentialForecast(Forecast):
     def _normal_draws(self, group: Ints) -> Floats:
         """Normal draws for the longest sample paths of a group, (1, 1 + rows, paths); see `student_errors`."""
         n_rows = int(self.learned["age"][group].max()) + self.offsets.shape[1]
-        return standard_normal(0, np.zeros((1, 1)), (1 + n_rows, N_PATHS))
+        return seeded_normal(0, np.zeros((1, 1)), (1 + n_rows, N_PATHS))
 
     def _sample_paths(self, group: Ints, draws: Floats) -> Floats:
         """Transformed sample paths of a group, (series, paths, steps).

@@ -11,7 +11,7 @@ import numpy as np
 from deepforecast.core import seasonality
 from deepforecast.core.arrays import segment_reduce
 from deepforecast.core.encoding import InvalidManifest, SkopsSerializer
-from deepforecast.core.forecast import Forecast, standard_normal
+from deepforecast.core.forecast import Forecast, seeded_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import Capabilities
@@ -264,7 +264,7 @@ class ThetaFamily(Statistical):
     def _simulate(self, learned: LearnedState, steps: int, samples: int, seed: int, future: Mapping[str, Covariate]) -> Floats:
         """Sample paths whose errors are autocorrelated, move the level, and include that of the slope."""
         keys = np.column_stack([learned[name] for name in ("state", "alpha", "weight", "deviation", "index")])
-        draws = standard_normal(seed, keys, (3 + steps, samples)).swapaxes(1, 2)
+        draws = seeded_normal(seed, keys, (3 + steps, samples)).swapaxes(1, 2)
         mixing_draws, slope_draws, error_draws = draws[:, :, 0], draws[:, :, 1], draws[:, :, 2:]
         scale = student_mixing(mixing_draws, learned["degrees_of_freedom"]) * learned["deviation"][:, None]
         slope_deviations = compute_by_age(learned, lambda group: _slope_deviation(group, steps))

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from deepforecast.core.arrays import segment_reduce
-from deepforecast.core.forecast import standard_normal
+from deepforecast.core.forecast import seeded_normal
 from deepforecast.core.state import LearnedState
 from deepforecast.data.frames import Floats, Ints
 from deepforecast.data.panel import Panel
@@ -74,7 +74,7 @@ def _largest_forecast(learned: LearnedState) -> Floats:
         sampled = np.flatnonzero(~has_formula(learned["form"], False) & ~np.isnan(learned["sigma"]))
         if len(sampled):
             selected = learned.take(sampled)
-            draws = standard_normal(0, np.zeros((1, 1)), (int(selected["age"].max()) + steps, N_PATHS))
+            draws = seeded_normal(0, np.zeros((1, 1)), (int(selected["age"].max()) + steps, N_PATHS))
             draws = draws * selected["sigma"][:, None, None]
             no_effects = np.zeros((len(sampled), steps))
             paths = simulate_paths(ets.kernel_model(selected.by_series, "state"), draws, no_effects)

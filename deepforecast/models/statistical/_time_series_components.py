@@ -10,7 +10,7 @@ import numpy as np
 
 from deepforecast.core.arrays import design_matrix, effect_columns
 from deepforecast.core.fitted_values import require_training_data
-from deepforecast.core.forecast import Forecast, NormalForecast, standard_normal
+from deepforecast.core.forecast import Forecast, NormalForecast, seeded_normal
 from deepforecast.core.monitor import Monitor
 from deepforecast.core.parallel import map_chunks
 from deepforecast.core.params import param
@@ -170,7 +170,7 @@ class Structural(Statistical):
         space = _state_space(learned)
         deterministic = self._deterministic_forecast(learned, steps, future)
         n_states = space.state.shape[1]
-        draws = standard_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + n_states))
+        draws = seeded_normal(seed, np.column_stack([space.state, learned["params"]]), (1 + steps, samples, 1 + n_states))
         draws *= learned["interval_factor"][:, None, None, None]
         # Draws are ordered by step, so that longer paths extend shorter ones.
         start_draws, step_draws = draws[:, 0, :, 1:], draws[:, 1:].swapaxes(1, 2)

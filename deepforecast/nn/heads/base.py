@@ -178,7 +178,8 @@ class Head(nn.Module, names.Head, ABC):
     ) -> Float[Tensor, "*shape levels"]:
         """Compute quantiles, with all arguments in float64.
 
-        Without `has_distribution` the point is the quantile of p = 0.5, and there are no others.
+        Heads with a distribution must implement it. Without `has_distribution` the point is the
+        quantile of p = 0.5, and any other p raises `CapabilityError`.
         """
         if self.has_distribution:
             raise NotImplementedError(f"{type(self).__name__} must implement `_quantiles`, or set has_distribution = False")

@@ -102,7 +102,8 @@ class PoissonHead(CountHead):
         from scipy.special import pdtr
 
         (rate,) = parameters
-        return count_quantile(pdtr, p, _approximate_quantiles(p, rate, np.zeros_like(rate)), rate)
+        guess = _approximate_quantiles(p, rate, dispersion=np.zeros_like(rate))
+        return count_quantile(pdtr, p, guess, rate)
 
 
 @final

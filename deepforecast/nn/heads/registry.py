@@ -233,7 +233,7 @@ def _check_gradient(name: str, value: Any, call: str, losses: Tensor, inputs: Te
 
 
 def _check_mean(loss: Callable[..., Any]) -> None:
-    """Raise if the loss of the values repeated is another one, as that of a sum is."""
+    """Raise if repeating the values changes the loss, as it does for a sum."""
     mean, repeated = (_loss_values(_evaluated(loss), repeats)[0].detach().item() for repeats in (1, 2))
     if abs(repeated - mean) > MEAN_TOLERANCE * abs(mean):
         problem = f"must be the mean over the values, or elementwise, got {mean:.4g} for {N_VALUES} values and {repeated:.4g}"
