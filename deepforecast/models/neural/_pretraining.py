@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepforecast.models.neural._base import NeuralForecaster
     from deepforecast.nn.network import ForecastNetwork
 
-NOT_CALIBRATED = "the network is pretrained, and not fine-tuned on the series"
+NOT_CALIBRATED = "the network is only pretrained. Fine-tune it on the series"
 
 
 def pretrain(
