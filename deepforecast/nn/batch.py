@@ -177,6 +177,24 @@ class InputSizes:
         """Width of `Inputs.future_features`."""
         return self.future + self.static
 
+    @property
+    def future_positions(self) -> tuple[int, ...]:
+        """Columns of `past` that hold the future covariates, in the order of `future`.
+
+        Without `window_columns`, `past` begins with them.
+
+        Examples
+        --------
+        >>> InputSizes(input_size=4, horizon=2, out_features=1, past=3, future=2).future_positions
+        (0, 1)
+        """
+        columns = self.window_columns
+        if columns is None:
+            return tuple(range(self.future))
+        # Calendar features and embeddings follow all numeric columns; those known in the future come first.
+        begin = len(columns.numeric)
+        return (*range(columns.n_future), *range(begin, begin + self.future - columns.n_future))
+
 
 def input_variables(
     sizes: InputSizes,
