@@ -127,22 +127,23 @@ class SLSTM(nn.Module):
             ]
         )
         gates = gates + self.bias.unsqueeze(2)
-        hidden = self._run(gates.unflatten(2, (inputs.shape[1], -1)))
+        n_windows, n_steps, width = inputs.shape
+        hidden = self._run(gates.view(N_GATES, self.n_heads, n_steps, n_windows, -1))
         hidden = self.drop(hidden.permute(2, 1, 0, 3).flatten(2))
         normalized = F.group_norm(hidden.flatten(0, 1), self.n_heads, self.norm_weight)
-        return normalized.view(inputs.shape)
+        return normalized.view(n_windows, n_steps, width)
 
     def _heads(
         self, inputs: Float[Tensor, "batch time width"]
     ) -> Float[Tensor, "heads time_batch dim"]:
         """Split the last axis into heads, with the windows of a time step next to each other."""
-        return inputs.unflatten(2, (self.n_heads, -1)).permute(2, 1, 0, 3).flatten(1, 2)
+        split = inputs.reshape(*inputs.shape[:2], self.n_heads, -1)
+        return split.permute(2, 1, 0, 3).flatten(1, 2)
 
     def _run(
         self, gates: Float[Tensor, "4 heads time batch dim"]
     ) -> Float[Tensor, "heads time batch dim"]:
         """Return the hidden states of all steps, given the part of the gates from the inputs."""
-        shape = gates.shape[:2]
         # The gates of a step are contiguous, and the products of all gates and heads one batch of them.
         flat_gates = gates.flatten(0, 1).transpose(0, 1).contiguous()
         weight = self.recurrent_weight.flatten(0, 1)
@@ -152,7 +153,7 @@ class SLSTM(nn.Module):
         steps = []
         for step_gates in flat_gates.unbind(0):
             total = torch.baddbmm(step_gates, hidden.repeat(N_GATES, 1, 1), weight)
-            state = slstm_step(total.unflatten(0, shape), cell, normalizer, stabilizer)
+            state = slstm_step(total.view(N_GATES, *cell.shape), cell, normalizer, stabilizer)
             hidden, cell, normalizer, stabilizer = state
             steps.append(hidden)
         return torch.stack(steps, dim=1)
@@ -182,7 +183,8 @@ class XLSTMBlock(nn.Module):
         """Apply the cell, then the feed-forward network."""
         hidden: Tensor = inputs + self.cell(self.norms[0](inputs))
         gate, value = self.up(self.norms[1](hidden)).chunk(2, dim=-1)
-        return hidden + self.drop(self.down(F.gelu(gate) * value))
+        outputs: Tensor = hidden + self.drop(self.down(F.gelu(gate) * value))
+        return outputs
 
 
 class XLSTM(nn.Module):

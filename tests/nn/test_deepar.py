@@ -99,7 +99,8 @@ def test_every_input_and_weight_has_an_effect_and_windows_do_not_mix() -> None:
     outputs = body.forward_teacher_forced(inputs, previous_values())
     outputs.square().sum().backward()
     for name, weight in body.named_parameters():
-        assert weight.grad is not None and weight.grad.abs().sum() > 0, name
+        assert weight.grad is not None, name
+        assert weight.grad.abs().sum() > 0, name
     for field in ("y", "observed", "past", "future", "static"):
         changed = replace(inputs, **{field: getattr(inputs, field) + 1.0})
         assert not torch.allclose(body.forward_teacher_forced(changed, previous_values()), outputs, atol=1e-4), field

@@ -88,7 +88,7 @@ class DeepAR(AutoregressiveForecaster):
     def examples(cls) -> list[dict[str, Any]]:
         """Small networks for the contract checks."""
         small: dict[str, Any] = {"input_size": 14, "max_steps": 10, "batch_size": 32, "hidden_size": 8}
-        return [small, {**small, "cell": "gru", "n_layers": 1, "lags": [2], "head": "quantiles", "scaler": "mean_abs"}]
+        return [small, {**small, "cell": "gru", "n_layers": 1, "lags": [2], "head": "quantiles"}]
 
     def _body(self, sizes: InputSizes) -> DeepARBody:
         from deepforecast.nn.deepar import DeepARBody, seasonal_lags

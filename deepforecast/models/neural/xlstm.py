@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register
-class xLSTM(NeuralForecaster):  # noqa: N801  # the name of the paper
+class xLSTM(NeuralForecaster):
     """Extended LSTM: sLSTM cells, with exponential gates, in residual blocks.
 
     Input gates are exponential, so that a cell can revise what it stored; a normalizer state divides
@@ -73,6 +73,10 @@ class xLSTM(NeuralForecaster):  # noqa: N801  # the name of the paper
         help="number of units of each hidden layer of a perceptron of the window whose output is added, e.g. (256, 256); "
         "None: no perceptron",
     )
+
+    learning_example: ClassVar[dict[str, Any]] = {
+        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 32, "n_layers": 1, "weight_decay": 0.01, "batch_size": 64
+    }  # fmt: skip
 
     @classmethod
     def examples(cls) -> list[dict[str, Any]]:
