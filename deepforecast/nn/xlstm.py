@@ -35,7 +35,7 @@ class XLSTMOptions:
     ----------
     hidden_size : int, default 64
         Width of the blocks.
-    n_layers : int, default 2
+    n_layers : int, default 1
         Number of blocks.
     n_heads : int, default 4
         Heads of a cell, a divisor of `hidden_size`.
@@ -48,7 +48,7 @@ class XLSTMOptions:
     """
 
     hidden_size: int = 64
-    n_layers: int = 2
+    n_layers: int = 1
     n_heads: int = 4
     dim_feedforward: int | None = None
     kernel_size: int = 4

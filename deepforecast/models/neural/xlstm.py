@@ -53,7 +53,7 @@ class xLSTM(NeuralForecaster):
         help="width of the blocks, a multiple of n_heads",
     )
     n_layers: int = param(
-        default=2, at_least=1, low=1, high=4, expensive=True, help="number of residual blocks",
+        default=1, at_least=1, low=1, high=4, expensive=True, help="number of residual blocks",
     )
     n_heads: int = param(default=4, at_least=1, help="number of heads of a cell, between which there are no recurrent weights")
     dim_feedforward: int | None = param(
@@ -75,7 +75,7 @@ class xLSTM(NeuralForecaster):
     )
 
     learning_example: ClassVar[dict[str, Any]] = {
-        **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 32, "n_layers": 1, "weight_decay": 0.01, "batch_size": 64
+        **NeuralForecaster.learning_example, "hidden_size": 16, "kernel_size": 1, "batch_size": 64
     }  # fmt: skip
 
     @classmethod
