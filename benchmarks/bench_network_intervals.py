@@ -31,7 +31,7 @@ from deepforecast.core import registry
 
 RESULTS = Path(__file__).resolve().parent / "results" / "network_intervals.md"
 COMMAND = "benchmarks/bench_network_intervals.py"
-MODELS = ("MLP", "LSTM", "DLinear", "GRU", "NBEATS", "NHITS", "TiDE", "TCN", "Transformer", "Seq2Seq", "DecoderOnly",
+MODELS = ("MLP", "LSTM", "DLinear", "GRU", "NBEATS", "NHITS", "TiDE", "TCN", "Transformer", "Seq2Seq", "DeepAR", "xLSTM", "DecoderOnly",
           "PatchTST", "TFT", "TimeXer")  # fmt: skip
 PEAKS = "Weekly with rare peaks"
 PEAK_MODELS = MODELS[:3]

@@ -200,6 +200,24 @@ CONFIGURATIONS = {
     "TFT point": case("TFT", "daily", NET, d_model=8, n_heads=2, dropout=0.2, head="point", calendar=None),
     "TimeXer covariates": case("TimeXer", "covariates", TRANSFORMER, patch_length=4),
     "TimeXer target alone": case("TimeXer", "daily", TRANSFORMER, calendar=None, positional_encoding="learned", head="normal"),
+    **{
+        f"DeepAR {head} head": case("DeepAR", "counts" if head in COUNTS else "covariates", NET, hidden_size=8, head=head)
+        for head in ("normal", "negative_binomial", "bins")
+    },
+    "DeepAR lags": case(
+        "DeepAR", "covariates", NET, hidden_size=8, lags=[2, 20], cell="gru", scaler="mean_abs", teacher_forcing="linear"
+    ),
+    "xLSTM one head": case("xLSTM", "daily", NET, hidden_size=8, n_heads=1, n_layers=1, decoder_size=8, head="student_t"),
+    "xLSTM dropout": case(
+        *("xLSTM", "covariates"),
+        NET,
+        hidden_size=8,
+        kernel_size=2,
+        dim_feedforward=4,
+        dropout=0.1,
+        decoder_layers=2,
+        skip_hidden_sizes=[8],
+    ),
     "NBEATS interpretable": case("NBEATS", "daily", NET, stacks=["trend", "season"], blocks=2, hidden_sizes=[8, 8], degree=3),
     "NBEATS generic": case("NBEATS", "covariates", NET, blocks=2, hidden_sizes=[8], head="normal"),
     "NHITS pooled": case(
