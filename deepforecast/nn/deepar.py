@@ -101,11 +101,11 @@ class DeepARBody(AutoregressiveBody):
     ) -> Float[Tensor, "batch steps out_features"]:
         """Compute all steps of the horizon given the values before them, in one call of the layers."""
         n_window = inputs.y.shape[1] - self.begin
-        return self.forward_training(inputs, previous)[:, n_window:]
+        return self.forward_all_positions(inputs, previous)[:, n_window:]
 
-    def forward_training(
-        self, inputs: Inputs, previous: Float[Tensor, "batch steps"]
-    ) -> Float[Tensor, "batch _ out_features"]:
+    def forward_all_positions(
+        self, inputs: Inputs, previous: Float[Tensor, "batch horizon"]
+    ) -> Float[Tensor, "batch steps out_features"]:
         """Compute the steps of the window that are read, and those of the horizon."""
         values = self._values(inputs, previous)
         hidden, _ = self.layers(self._step_inputs(inputs, values, previous.shape[1]))

@@ -34,8 +34,8 @@ NUMBERS = {"future": ["price"], "past": ["visits"], "static": ["size"]}
 CATEGORIES = {"future": ["promotion"], "past": [], "static": ["region"]}
 
 NETWORKS = (  # beginnings of names
-    *("DLinear", "GRU", "LSTM", "MLP", "NBEATS", "NHITS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
-    *("PatchTST", "TCN", "TFT", "TiDE", "TimeXer", "Transformer", "DecoderOnly", "Conformal network", "Regression by mlp"),
+    *("DLinear", "DeepAR", "GRU", "LSTM", "MLP", "NBEATS", "NHITS", "NLinear", "NeuralProphet", "RNN", "Seq2Seq"),
+    *("PatchTST", "TCN", "TFT", "TiDE", "TimeXer", "Transformer", "DecoderOnly", "xLSTM", "Conformal network", "Regression by mlp"),
     *("backtest", "comparison", "search", "fine tuning"),
 )
 STATSMODELS = ("UnobservedComponents", "ETS by statsmodels", "ARIMA by statsmodels")

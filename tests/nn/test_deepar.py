@@ -72,7 +72,7 @@ def by_the_paper(body: DeepARBody, inputs: Inputs, previous: Tensor) -> Tensor:
 def test_body_is_the_network_of_the_paper(sizes: InputSizes, lags: tuple[int, ...]) -> None:
     body, inputs = made(sizes, lags), some_inputs(sizes)
     with torch.no_grad():
-        outputs = body.forward_training(inputs, previous_values())
+        outputs = body.forward_all_positions(inputs, previous_values())
         expected = by_the_paper(body, inputs, previous_values())
         torch.testing.assert_close(outputs, expected, atol=1e-6, rtol=1e-5)
         assert torch.equal(body.forward_teacher_forced(inputs, previous_values()), outputs[:, -4:])
@@ -111,12 +111,12 @@ def test_every_input_and_weight_has_an_effect_and_windows_do_not_mix() -> None:
 
 def test_no_step_depends_on_what_comes_after_it() -> None:
     body, inputs = made(WIDE), some_inputs(WIDE)
-    outputs = body.forward_training(inputs, previous_values())
+    outputs = body.forward_all_positions(inputs, previous_values())
     for row in range(12):  # time step `row` of the window is an input of the next one at the earliest
         y, past = inputs.y.clone(), inputs.past.clone()
         y[:, row] += 1.0
         past[:, row, 2:] += 1.0
-        moved = (body.forward_training(replace(inputs, y=y, past=past), previous_values()) - outputs).abs().amax((0, 2)) > 0
+        moved = (body.forward_all_positions(replace(inputs, y=y, past=past), previous_values()) - outputs).abs().amax((0, 2)) > 0
         first = max(row + 1 - body.begin, 0)
         assert not moved[:first].any()
         assert moved[-4:].all()
@@ -124,7 +124,7 @@ def test_no_step_depends_on_what_comes_after_it() -> None:
     for step in range(4):
         future = inputs.future.clone()
         future[:, step] += 1.0
-        moved = (body.forward_training(replace(inputs, future=future), previous_values()) - outputs).abs().amax((0, 2)) > 0
+        moved = (body.forward_all_positions(replace(inputs, future=future), previous_values()) - outputs).abs().amax((0, 2)) > 0
         assert moved.nonzero().flatten().tolist() == list(range(12 - body.begin + step, len(moved)))
 
 
@@ -174,7 +174,7 @@ def test_loss_is_the_mean_over_window_and_horizon() -> None:
         for value in [last, *target[window, :-1]]:
             last = last if value.isnan() else value
             previous.append(last / scale)
-        outputs = net.body.forward_training(inputs, torch.stack(previous).float().unsqueeze(0))  # type: ignore[operator]
+        outputs = net.body.forward_all_positions(inputs, torch.stack(previous).float().unsqueeze(0))  # type: ignore[operator]
         assert outputs.shape == (1, 9 + 4, 1)  # read from the largest lag on, 3
         found = (outputs.flatten() - values[3:] / scale).abs()
         errors += found[~values[3:].isnan()].tolist()
@@ -182,14 +182,16 @@ def test_loss_is_the_mean_over_window_and_horizon() -> None:
     torch.testing.assert_close(net.loss(windows).item(), sum(errors) / len(errors), atol=1e-5, rtol=1e-5)
 
 
-def test_with_observation_weights_and_in_validation_the_loss_is_that_of_the_horizon() -> None:
+def test_observation_weights_count_in_window_and_horizon_and_validation_is_by_the_horizon() -> None:
     net, ones = network("student_t").eval(), torch.ones(4, 4)
-    first_half = torch.tensor([1.0, 1.0, 0.0, 0.0]).repeat(4, 1)
+    weights = replace(batch(ones), past_weight=torch.zeros(4, 12))
+    changed = cast(Tensor, batch().target) + torch.tensor([0.0, 0.0, 0.0, 9.0])
     with torch.no_grad():
-        assert net.loss(batch()) == net.loss(batch(ones))
-        assert net.loss(batch(), 1.0) != net.loss(batch(ones), 1.0)
-        changed = replace(batch(first_half), target=cast(Tensor, batch().target) + torch.tensor([0.0, 0.0, 0.0, 9.0]))
-        assert net.loss(changed, 1.0) == net.loss(batch(first_half), 1.0) != net.loss(batch(ones), 1.0)
+        assert net.loss(batch(), 1.0) == net.loss(replace(weights, past_weight=torch.ones(4, 12)), 1.0)
+        assert net.loss(batch(), 1.0) != net.loss(weights, 1.0)
+        horizon = replace(weights, weight=torch.tensor([1.0, 1.0, 1.0, 0.0]).repeat(4, 1))
+        assert net.loss(horizon, 1.0) == net.loss(replace(horizon, target=changed), 1.0)
+        assert net.loss(batch()) == net.loss(weights)
 
 
 def test_future_covariates_are_found_in_the_past() -> None:

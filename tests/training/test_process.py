@@ -20,6 +20,7 @@ from deepforecast import (
     NHITS,
     RNN,
     TCN,
+    DeepAR,
     DLinear,
     NeuralProphet,
     NLinear,
@@ -27,12 +28,13 @@ from deepforecast import (
     TiDE,
     Transformer,
     load,
+    xLSTM,
 )
 from deepforecast.errors import CapabilityError, TrainingError
 from deepforecast.training.process import torch_defaults
 from tests.training.runs import FRAME, break_losses, lstm
 
-QUICK, SLOW = [MLP, LSTM, DLinear, NeuralProphet], [GRU, RNN, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer]
+QUICK, SLOW = [MLP, LSTM, DLinear, NeuralProphet], [GRU, RNN, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer, DeepAR, xLSTM]
 KINDS = [*QUICK, *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW)]
 SMALL: dict[str, Any] = {"horizon": 4, "input_size": 12, "batch_size": 8, "max_steps": 3}
 LAST = FRAME.ds.max()

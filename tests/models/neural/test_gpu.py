@@ -20,6 +20,7 @@ from deepforecast import (
     NHITS,
     RNN,
     TCN,
+    DeepAR,
     DLinear,
     NeuralProphet,
     NLinear,
@@ -27,13 +28,14 @@ from deepforecast import (
     TiDE,
     Transformer,
     load,
+    xLSTM,
 )
 from deepforecast.datasets import generate
 from deepforecast.models.neural._base import HeadName
 from tests.training.runs import cut
 
 CUDA, MPS = torch.cuda.is_available(), torch.backends.mps.is_available()
-NETWORKS = [MLP, LSTM, GRU, RNN, DLinear, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer, NeuralProphet]
+NETWORKS = [MLP, LSTM, GRU, RNN, DLinear, NLinear, NBEATS, NHITS, TiDE, TCN, Seq2Seq, Transformer, DeepAR, xLSTM, NeuralProphet]
 SMALL: dict[str, Any] = {"horizon": 6, "input_size": 18, "batch_size": 16, "max_steps": 30, "trainer": {"accelerator": "gpu"}}
 FRAME = generate(4, 120, seed=2)
 FRAME["y"] = FRAME.y.abs().round() + 1  # for heads of counts

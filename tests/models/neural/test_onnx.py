@@ -19,7 +19,7 @@ from tests.models.neural.test_predict import HORIZON, ROWS, fitted, panel
 @pytest.mark.filterwarnings("ignore")  # of torch and onnxscript on each other
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["DLinear", "MLP", "NBEATS", "NHITS", "TiDE", "TCN", "LSTM", "Transformer", "PatchTST", "TFT", "TimeXer"]
+    "name", ["DLinear", "MLP", "NBEATS", "NHITS", "TiDE", "TCN", "LSTM", "Transformer", "PatchTST", "TFT", "TimeXer", "xLSTM"]
 )
 def test_onnxruntime_agrees_with_predict(name: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the extra onnx is not installed")
