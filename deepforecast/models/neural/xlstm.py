@@ -28,8 +28,8 @@ class xLSTM(NeuralForecaster):
     feed-forward network. All steps of the horizon are computed at once from the outputs of the last
     block, as by `LSTM` with output="direct". The matrix memory of the paper (mLSTM) is not included.
 
-    Measured coverage of 80 % intervals at defaults: M1 monthly 82 %, EPF Nord Pool hourly 79 %
-    (benchmarks/bench_coverage.py).
+    Measured coverage of 80 % intervals at defaults: M1 monthly 82 %, NN5 daily 77 %, EPF Nord Pool
+    hourly 79 % (benchmarks/bench_coverage.py).
 
     See Also
     --------
