@@ -49,9 +49,9 @@ OBJECTIVES: dict[str, Any] = {
     "masked patches + next window": {"masked_patches": 1.0, "next_window": 0.5},
 }
 SHARES = (0.01, 0.1, 1.0)
-N_SOURCE = 4000  # series of M4
-PRETRAINING_STEPS = 1000
-FINE_TUNING_STEPS = 300
+N_SOURCE = 2000  # series of M4
+PRETRAINING_STEPS = 600
+FINE_TUNING_STEPS = 200
 
 
 def main() -> int:
