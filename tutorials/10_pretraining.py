@@ -58,8 +58,8 @@ def assert_equal(by_hand: torch.Tensor, by_library: torch.Tensor) -> None:
 # A language model cuts a text into **tokens**: words or parts of words. Each token is replaced by a vector, its
 # **embedding**, which is looked up in a table. A series has no words, and infinitely many values. We therefore cut it
 # into **patches** of $P$ consecutive values, here $P = 4$, and compute the embedding by a linear map. Since values can
-# be missing, the input has a second part: 1 for an observed value and 0 for a missing one. To both we add the encoding
-# of the position $p_i$ of the patch (tutorial 09):
+# be missing, the input has a second part: 1 for an observed value and 0 for a missing one. We add the encoding $p_i$ of
+# the position of the patch (tutorial 09):
 #
 # $$h_i = W \, [\, x_i ; \text{observed}_i \,] + b + p_i .$$
 #
@@ -77,10 +77,10 @@ def generate(n_series: int, length: int, seed: int) -> pd.DataFrame:
 
 small = {"horizon": HORIZON, "input_size": WINDOW, "patch_length": P, "d_model": WIDTH, "n_heads": 1, "n_layers": 2,
          "calendar": None, "batch_size": 16}  # fmt: skip
-transformer = Transformer(**small, stride=P)
-transformer.lightning_module(generate(20, 100, seed=1))  # creates the network, without training
+transformer, series = Transformer(**small, stride=P), generate(20, 100, seed=2)
+transformer.lightning_module(series)  # creates the network, without training
 network = transformer.network_
-batch = next(iter(transformer.datamodule(generate(20, 100, seed=1)).train_dataloader()))  # 16 windows
+batch = next(iter(transformer.datamodule(series).train_dataloader()))  # 16 windows
 inputs, _ = network.inputs(batch)  # windows with mean 0 and standard deviation 1
 encoder = network.body.window_encoder
 
@@ -116,7 +116,7 @@ print(f"a window of {WINDOW} values is a sequence of {N_PATCHES} tokens of {WIDT
 #
 # So the network cannot tell which patches it may trust, and must compare each with the others. A linear map
 # $R$ of each encoded token returns $P$ values. The loss is the mean squared error of the set $C$ of chosen patches, in
-# units of the scaled window:
+# units of the scaled window ($\tilde h$ are the tokens after masking and replacement):
 #
 # $$\text{loss} = \frac{1}{|C| \, P} \sum_{i \in C} \lVert R \, \text{encoder}(\tilde h)_i - x_i \rVert^2 .$$
 #
@@ -172,7 +172,7 @@ for axes, kind, title in zip(both, (masked, replaced), ("a masked patch", "a rep
     axes.axvspan(first - 0.5, first + P - 0.5, color="C1", alpha=0.2, label="chosen patch")
     axes.set(xlabel="step of the window", title=title)
 both[0].set_ylabel("scaled value")
-_ = both[1].legend(fontsize="small")
+_ = figure.legend(*both[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 # %% [markdown]
 # ## Next window: BERT's second task
@@ -225,7 +225,7 @@ print(f"predicted patches per window: BERT {int(chosen.sum()) // N_WINDOWS}, GPT
 #
 # GPT sees only the past. BERT sees both sides, but also masks, which forecasts do not have. XLNet (Yang et al. 2019)
 # has a third idea: predict the tokens one after another, but in a **random order**. A token is predicted from those
-# before it *in this order*, which lie on both sides of it, and there are no masks.
+# before it *in this order*, which lie on both sides of it, and no token is replaced by a mask.
 #
 # There is one difficulty. To predict patch $i$, the network must know its position, but not its values. To predict
 # later patches, it must know the values of $i$ as well. So each patch has two vectors, which share all weights:
@@ -306,7 +306,7 @@ _ = right.set(xlabel="patch (key)", title=f"XLNet, order {order[0].tolist()}")
 # right has perplexity 1.
 #
 # We train a small `DecoderOnly`, the library's GPT, which the next section explains. `pretrain(..., "next_patch")`
-# trains it on all positions of each window.
+# trains it on all positions of each window. The perplexity is that of our 16 windows, whose series it has not seen.
 
 # %%
 BINS, LIMIT = 16, 3.0
@@ -478,7 +478,7 @@ def attention_by_lag(model: DecoderOnly, frame: pd.DataFrame) -> pd.DataFrame:
     return weights.groupby(keys)["weight"].mean().unstack(fill_value=0)
 
 
-untrained = DecoderOnly(**options).pretrain(mixture((8,), seed=10), max_steps=1)
+untrained = DecoderOnly(**options).pretrain(mixture((8,), seed=10), max_steps=1)  # a single step
 before, after = attention_by_lag(untrained, histories), attention_by_lag(four_seasons, histories)
 figure, both = plt.subplots(1, 2, figsize=(10, 3.2), sharey=True, layout="constrained")
 for axes, heads, title in zip(both, (before, after), ("before pretraining", "after pretraining"), strict=True):
