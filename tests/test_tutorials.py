@@ -98,7 +98,8 @@ def is_public(name: str) -> bool:
     elif parts in (["plotting"], ["testing"], ["datasets"]):
         return True
     else:
-        depth = 1 + (len(parts) > 1 and (ROOT / "deepforecast" / parts[0] / f"{parts[1]}.py").is_file())
+        folder = ROOT / "deepforecast"
+        depth = max((n for n in range(2, len(parts) + 1) if folder.joinpath(*parts[:n]).with_suffix(".py").is_file()), default=1)
         if not (ROOT / "deepforecast" / parts[0]).is_dir() or len(parts) < max(depth, 2):
             return False
         where, rest = importlib.import_module(".".join(["deepforecast", *parts[:depth]])), parts[depth:]

@@ -38,7 +38,6 @@ from deepforecast import (
     load,
     plot,
 )
-from deepforecast.datasets import Recipe
 from deepforecast.nn.heads.bins import BinnedHead
 from deepforecast.nn.multihead import AttentionMask
 from deepforecast.nn.network import decode_teacher_forced
@@ -71,7 +70,7 @@ SEASON, WINDOW, HORIZON, P, WIDTH = 8, 32, 6, 4, 16
 
 
 def generate(n_series: int, length: int, seed: int) -> pd.DataFrame:
-    recipe = Recipe(seasons=(SEASON,), noise=3.0, trend=0.0)
+    recipe = datasets.Recipe(seasons=(SEASON,), noise=3.0, trend=0.0)
     return datasets.generate(n_series, length, freq=1, seed=seed, recipe=recipe)
 
 
@@ -409,7 +408,7 @@ def mixture(seasons: tuple[int, ...], seed: int) -> pd.DataFrame:
     """20 series for each season and each of three trends."""
     frames = []
     for number, (season, trend) in enumerate((season, trend) for season in seasons for trend in (-0.3, 0.0, 0.3)):
-        recipe = Recipe(seasons=(season,), noise=2.0, trend=trend)
+        recipe = datasets.Recipe(seasons=(season,), noise=2.0, trend=trend)
         part = datasets.generate(20, 100, freq=1, seed=seed + number, recipe=recipe)
         frames.append(part.assign(unique_id=f"season {season}, trend {trend}, " + part["unique_id"].astype(str)))
     return pd.concat(frames, ignore_index=True)
@@ -417,7 +416,7 @@ def mixture(seasons: tuple[int, ...], seed: int) -> pd.DataFrame:
 
 def test_series(season: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Histories of 40 other series, and the steps that follow."""
-    recipe = Recipe(seasons=(season,), noise=2.0, trend=0.0)
+    recipe = datasets.Recipe(seasons=(season,), noise=2.0, trend=0.0)
     frame = datasets.generate(40, LENGTH + 2 * AHEAD, freq=1, seed=99, recipe=recipe)
     is_history = frame.groupby("unique_id").cumcount() < LENGTH + AHEAD
     return frame[is_history], frame[~is_history]
@@ -621,7 +620,7 @@ assert SHORT or many_unlike["fine-tuned"] > 0.9 * many_unlike["from scratch"]
 
 # %%
 transformer_options = {**options, "learning_rate": 3e-3, "positional_encoding": "rotary", "seed": 1}
-source = datasets.generate(200, 100, freq=1, seed=1, recipe=Recipe(seasons=(8,), noise=2.0, trend=0.0))
+source = datasets.generate(200, 100, freq=1, seed=1, recipe=datasets.Recipe(seasons=(8,), noise=2.0, trend=0.0))
 histories, actual = test_series(season=8)
 few = histories[histories["unique_id"].isin(histories["unique_id"].unique()[:4])]
 n_steps, n_few_steps, n_frozen_steps = (10, 6, 3) if SHORT else (300, 100, 50)
