@@ -531,7 +531,7 @@ print(errors.round(2).T.to_string())
 by_four, by_nine = errors["zero-shot, pretrained on 4 seasons"], errors["zero-shot, pretrained on 9 seasons"]
 assert SHORT or (by_nine[[7, 13]] < 0.8 * by_four[[7, 13]]).all()
 assert SHORT or by_four[8] < by_nine[8]
-assert SHORT or (by_nine > errors["seasonal naive, told the season"]).all()
+assert SHORT or (np.minimum(by_four, by_nine) > errors["seasonal naive, told the season"]).all()
 
 # %%
 figure, axes = plt.subplots(figsize=(10, 3.2), layout="constrained")
