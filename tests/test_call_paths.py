@@ -17,13 +17,13 @@ pytestmark = pytest.mark.skipif(pd.__version__ < "3", reason="the limits are tho
 
 LIGHT: dict[str, Any] = {"max_steps": 2}
 CALLS = {  # family and call -> model, parameters, most functions, most files
-    "baselines fit": ("SeasonalNaive", {}, 24, 13),
+    "baselines fit": ("SeasonalNaive", {}, 27, 12),
     "baselines predict": ("SeasonalNaive", {}, 23, 12),
     "statistical fit": ("AutoETS", {}, 140, 44),
     "statistical predict": ("AutoETS", {}, 38, 20),
     "regression fit": ("LightGBM", {}, 229, 46),
     "regression predict": ("LightGBM", {}, 80, 26),
-    "prophet fit": ("Prophet", {}, 104, 26),
+    "prophet fit": ("Prophet", {}, 106, 26),
     "prophet predict": ("Prophet", {}, 48, 17),
     "neural fit": ("LSTM", LIGHT, 218, 42),
     "neural predict": ("LSTM", LIGHT, 70, 26),

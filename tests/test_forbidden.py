@@ -28,7 +28,7 @@ GLOBAL_CHANCE = {
     *("torch.seed", "torch.manual_seed", "torch.random.manual_seed", "torch.random.seed", "torch.set_rng_state"),
     *("torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "pytorch_lightning.seed_everything", "lightning.seed_everything"),
 }
-PUTS_BACK = {"deepforecast/training/imports.py": "random.setstate"}  # what the first import of a library draws from it
+PUTS_BACK = {"deepforecast/training/process.py": "random.setstate"}  # what the first import of a library draws from it
 METHODS = {"extractall", "to_pickle", "read_pickle"}
 BUILTINS = {"eval", "exec", "__import__"}
 

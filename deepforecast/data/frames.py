@@ -235,39 +235,8 @@ def build(backend: str, columns: Mapping[str, Any]) -> Frame:
         native[name] = values.to_native() if isinstance(values, nw.Series) else values
         if hasattr(native[name], "reset_index"):
             native[name] = native[name].reset_index(drop=True)
-    if backend == "pandas":
-        return _build_pandas(native)
     library = import_module(backend)
     return library.table(native) if backend == "pyarrow" else library.DataFrame(native)
-
-
-def _build_pandas(columns: Mapping[str, Any]) -> Frame:
-    """`DataFrame(columns)`, of arrays without the search for types and lengths, which takes most of the time of a short one.
-
-    pandas 3 has `create_dataframe_from_blocks` for libraries; its assumptions are checked here. As by the constructor,
-    values are copied, and float64 columns are one block.
-    """
-    import pandas as pd
-
-    try:
-        from pandas.api.internals import create_dataframe_from_blocks
-    except ImportError:  # pandas 2
-        return pd.DataFrame(columns)
-    numpy_array, extension_array = pd.arrays.NumpyExtensionArray, pd.api.extensions.ExtensionArray
-    arrays = [column.to_numpy() if isinstance(column, numpy_array) else column for column in columns.values()]
-    is_plain = [
-        array.ndim == 1 and array.dtype.kind in "fiuM" if isinstance(array, np.ndarray) else isinstance(array, extension_array)
-        for array in arrays
-    ]
-    if not all(is_plain) or len({len(array) for array in arrays}) != 1:
-        return pd.DataFrame(columns)
-    floats = [number for number, array in enumerate(arrays) if array.dtype == np.float64]
-    others = [number for number in range(len(arrays)) if number not in floats]
-    blocks = [(np.array([arrays[number] for number in floats]), np.array(floats))] if floats else []
-    for number in others:  # numpy arrays are (columns, rows)
-        values = arrays[number].copy()
-        blocks.append((values[None, :] if isinstance(values, np.ndarray) else values, np.array([number])))
-    return create_dataframe_from_blocks(blocks, pd.RangeIndex(len(arrays[0])), pd.Index(list(columns)))
 
 
 def take_rows(series: nw.Series[Any], index: Ints) -> nw.Series[Any]:

@@ -109,7 +109,8 @@ def test_self_attention_of_the_steps_counts_where_there_is_no_other() -> None:
     known, rows = Panel.from_frame(panel(1)), np.arange(-3, 1)
     encoder = AttentionMap("self", 0, 0, np.full((1, 1, 4, 4), 0.25, dtype=np.float32), rows, rows, np.array([-3]))
     with pytest.raises(CapabilityError, match="no attention to past observations"):
-        row_importance([encoder], known, "It")
+        row_importance([], known, "It")
+    np.testing.assert_allclose(row_importance([encoder], known, "It")[0], [0.25] * 4, rtol=1e-6)
     weights = np.array([0.1, 0.2, 0.3, 0.4], dtype=np.float32).reshape(1, 1, 1, 4)
     steps = replace(encoder, weights=weights, queries=np.array([1]))
     np.testing.assert_allclose(row_importance([encoder, steps], known, "It")[0], [0.1, 0.2, 0.3, 0.4], rtol=1e-6)

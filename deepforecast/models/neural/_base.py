@@ -588,8 +588,9 @@ class NeuralForecaster(Forecaster):
             )
         # The history is for `fitted_values`, and for recent values in `predict(frame=...)`.
         learned = replace(_fit.fit_network(self, panel, monitor), history=panel)
-        # Models of an inner cross-validation draw no sample paths.
-        if isinstance(monitor, _fit.UserTraining) or not monitor.is_outermost:
+        # Models of an inner cross-validation draw no sample paths, but those of an autoregressive network are its forecast.
+        needs_paths = monitor.is_outermost or getattr(learned.shared["network"].body, "block_length", 1) > 1
+        if isinstance(monitor, _fit.UserTraining) or not needs_paths:
             return learned
         from deepforecast.models.neural import _residual_correlation  # imports torch
 
