@@ -576,16 +576,14 @@ class NeuralForecaster(Forecaster):
             raise ParameterError(
                 f"{self.name}: scaler={self.scaler!r} requires scaler_scope='window', got scaler_scope={self.scaler_scope!r}.",
                 hint="Set scaler='standard', 'robust', 'min_max' or 'mean_abs', or omit `scaler_scope`.",
-                parameter="scaler_scope",
-                value=self.scaler_scope,
-            )
+                parameter="scaler_scope", value=self.scaler_scope,
+            )  # fmt: skip
         if self.intervals == "uncalibrated" and not head_facts(self.head).has_distribution:
             raise ParameterError(
                 f"{self.name}: intervals='uncalibrated' requires a head with a distribution, got head={self.head!r}.",
                 hint="Omit `intervals`, or set intervals='conformal' or head='quantiles'.",
-                parameter="intervals",
-                value=self.intervals,
-            )
+                parameter="intervals", value=self.intervals,
+            )  # fmt: skip
         # The history is for `fitted_values`, and for recent values in `predict(frame=...)`.
         learned = replace(_fit.fit_network(self, panel, monitor), history=panel)
         # Models of an inner cross-validation draw no sample paths, but those of an autoregressive network are its forecast.
