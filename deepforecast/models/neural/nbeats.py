@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError, format_value
 from deepforecast.models.neural._base import NeuralForecaster
-from deepforecast.nn.names import Scaler
+from deepforecast.models.neural._shared_parameters import ResidualStackDefaults
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -19,7 +19,7 @@ STACK_KINDS = ("generic", "trend", "season")
 
 
 @register
-class NBEATS(NeuralForecaster):
+class NBEATS(ResidualStackDefaults, NeuralForecaster):
     """N-BEATS: doubly residual stacks of fully connected blocks.
 
     Each block outputs a backcast, which is subtracted from the input of the next block, and a
@@ -48,11 +48,6 @@ class NBEATS(NeuralForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    has_components: ClassVar[bool] = True
-    max_auto_steps: ClassVar[int] = 1200
-    max_auto_batch: ClassVar[int] = 1024
-    shortens_windows: ClassVar[bool] = True
-
     stacks: Sequence[str] = param(
         default=("generic",), search=(("generic",), ("trend", "season")),
         help="kinds of the stacks, in order; 'generic': learned basis, 'trend': polynomials, 'season': Fourier terms",
@@ -64,12 +59,6 @@ class NBEATS(NeuralForecaster):
     degree: int = param(
         default=2, at_least=0, needs=("stacks=['trend', ...]", lambda values: "trend" in values["stacks"]),
         help="degree of the polynomials in trend stacks",
-    )
-    scaler: Scaler = param(default="level")
-    sample_by: Literal["auto", "windows", "series"] = param(default="auto")
-    dropout: float = param(
-        default=0.0, at_least=0, below=1, low=0.0, high=0.3,
-        help="dropout probability",
     )
 
     def _body(self, sizes: InputSizes) -> NBEATSBody:

@@ -9,7 +9,7 @@ from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.errors import ParameterError
 from deepforecast.models.neural._base import NeuralForecaster
-from deepforecast.nn.names import Scaler
+from deepforecast.models.neural._shared_parameters import ResidualStackDefaults
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @register
-class NHITS(NeuralForecaster):
+class NHITS(ResidualStackDefaults, NeuralForecaster):
     """N-HiTS: residual stacks that forecast at different time scales, from coarse to fine.
 
     As in N-BEATS, each block outputs a backcast, which is subtracted from the input of the next
@@ -47,11 +47,6 @@ class NHITS(NeuralForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    has_components: ClassVar[bool] = True
-    max_auto_steps: ClassVar[int] = 1200
-    max_auto_batch: ClassVar[int] = 1024
-    shortens_windows: ClassVar[bool] = True
-
     n_pool_kernel_size: Sequence[int] = param(
         default=(2, 2, 1), at_least=1, search=((2, 2, 1), (1, 1, 1), (8, 4, 1), (16, 8, 1)),
         help="number of time steps pooled in the input of each stack, in order; 1: no pooling",
@@ -67,12 +62,6 @@ class NHITS(NeuralForecaster):
     pooling_mode: Literal["max", "average"] = param(default="max", help="pooling: maximum or mean of the time steps")
     interpolation_mode: Literal["linear", "nearest", "cubic"] = param(
         default="linear", help="interpolation between the values of the output",
-    )
-    scaler: Scaler = param(default="level")
-    sample_by: Literal["auto", "windows", "series"] = param(default="auto")
-    dropout: float = param(
-        default=0.0, at_least=0, below=1, low=0.0, high=0.3,
-        help="dropout probability",
     )
 
     @classmethod

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._shared_parameters import TransformerLayers
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register
-class PatchTST(NeuralForecaster):
+class PatchTST(TransformerLayers, NeuralForecaster):
     """PatchTST: Transformer encoder on patches of the window with a linear output layer.
 
     The window is cut into overlapping patches x_1 .. x_N. Each becomes a token with a learned
@@ -52,40 +53,22 @@ class PatchTST(NeuralForecaster):
     """
 
     coverage_slow: ClassVar[bool] = True
+    feedforward_factor: ClassVar[int] = 2
 
-    d_model: int = param(
-        default=64, at_least=1, search=(32, 64, 128), help="dimension of the embeddings of patches",
-    )
-    n_heads: int = param(
-        default=4, at_least=1, search=(4, 8, 16), help="number of attention heads",
-    )
     n_layers: int = param(
         default=3, at_least=1, low=1, high=4, expensive=True, help="number of encoder layers",
     )
-    dim_feedforward: int | None = param(
-        default=None, at_least=1, help="hidden size of the feed-forward networks; None: 2 * d_model",
-    )
-    activation: Literal["relu", "gelu", "swiglu"] = param(
-        default="gelu", help="activation function of the feed-forward networks",
-    )
-    norm_first: bool = param(default=False, help="whether to normalize before each sublayer rather than after it")
-    normalization: Literal["layer", "batch", "rms"] = param(
-        default="batch", help="type of normalization: layer, batch or root mean square ('rms')"
-    )
+    dim_feedforward: int | None = param(default=None, help="hidden size of the feed-forward networks; None: 2 * d_model")
+    activation: Literal["relu", "gelu", "swiglu"] = param(default="gelu")
+    norm_first: bool = param(default=False)
+    normalization: Literal["layer", "batch", "rms"] = param(default="batch")
+    dropout: float = param(default=0.1)
     positional_encoding: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
         default="learned", help="positional encoding of patches; None: no positional encoding",
-    )
-    patch_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
-        help="length of a patch in time steps; 'auto': a quarter of the window, at most 16",
     )
     stride: int | None = param(
         default=None, at_least=1, needs={"patch_length": Not(1)},
         help="distance between the starts of consecutive patches in time steps; None: half of patch_length",
-    )
-    dropout: float = param(
-        default=0.1, at_least=0, below=1, low=0.0, high=0.5,
-        help="dropout probability of embeddings and sublayer outputs",
     )
     head_dropout: float = param(
         default=0.0, at_least=0, below=1, help="dropout probability of the inputs of the output layer",
@@ -115,22 +98,12 @@ class PatchTST(NeuralForecaster):
         return True
 
     def _body(self, sizes: InputSizes) -> PatchTSTBody:
-        from deepforecast.nn.encoder_decoder import LayerOptions
         from deepforecast.nn.patchtst import PatchTSTBody
         from deepforecast.nn.transformer import TransformerOptions, resolve_patch_length
 
         patch_length = resolve_patch_length(self.patch_length, sizes.input_size)
-        layer = LayerOptions(
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            dim_feedforward=self.dim_feedforward or 2 * self.d_model,
-            activation=self.activation,
-            norm_first=self.norm_first,
-            normalization=self.normalization,
-            dropout=self.dropout,
-        )
         options = TransformerOptions(
-            layer,
+            self._layer_options(),
             encoder_layers=self.n_layers,
             positional_encoding=self.positional_encoding,
             patch_length=patch_length,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._shared_parameters import StatesDecoder
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register
-class TCN(NeuralForecaster):
+class TCN(StatesDecoder, NeuralForecaster):
     """Temporal convolutional network: residual blocks of dilated causal convolutions.
 
     Each block has two convolutions over the past, whose dilation doubles from block to block, and a
@@ -58,13 +58,6 @@ class TCN(NeuralForecaster):
         help="dropout probability",
     )
     weight_norm: bool = param(default=True, help="whether to apply weight normalization to the convolutions")
-    decoder_layers: int = param(default=1, at_least=0, help="number of hidden layers of the decoder")
-    decoder_size: int = param(default=64, at_least=1, help="number of units per hidden layer of the decoder")
-    skip_hidden_sizes: Sequence[int] | None = param(
-        default=None, at_least=1, search=(None, (128,), (256, 256)),
-        help="number of units of each hidden layer of a perceptron of the window whose output is added, e.g. (256, 256); "
-        "None: no perceptron",
-    )
 
     learning_example: ClassVar[dict[str, Any]] = {
         **NeuralForecaster.learning_example, "max_steps": 400, "hidden_size": 16, "weight_decay": 0.01, "batch_size": 64,
@@ -86,11 +79,4 @@ class TCN(NeuralForecaster):
             dropout=self.dropout,
             weight_norm=self.weight_norm,
         )
-        return TCNBody(
-            sizes,
-            options,
-            season=sizes.season,
-            decoder_layers=self.decoder_layers,
-            decoder_size=self.decoder_size,
-            skip_hidden_sizes=self.skip_hidden_sizes,
-        )
+        return TCNBody(sizes, options, season=sizes.season, **self._decoder_options())

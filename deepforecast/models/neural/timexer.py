@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._shared_parameters import TransformerLayers
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register
-class TimeXer(NeuralForecaster):
+class TimeXer(TransformerLayers, NeuralForecaster):
     """TimeXer: Transformer encoder on patches of the target that attends to whole covariates.
 
     Patches of the target, P, and a learned global token g pass through layers of self-attention among
@@ -56,35 +57,14 @@ class TimeXer(NeuralForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    d_model: int = param(
-        default=64, at_least=1, search=(32, 64, 128), help="dimension of the tokens",
-    )
-    n_heads: int = param(
-        default=4, at_least=1, search=(4, 8), help="number of attention heads",
-    )
     n_layers: int = param(
         default=2, at_least=1, low=1, high=3, expensive=True, help="number of encoder layers",
     )
-    dim_feedforward: int | None = param(
-        default=None, at_least=1, help="hidden size of the feed-forward networks; None: 4 * d_model",
-    )
-    activation: Literal["relu", "gelu", "swiglu"] = param(
-        default="gelu", help="activation function of the feed-forward networks",
-    )
-    norm_first: bool = param(default=False, help="whether to normalize before each sublayer rather than after it")
-    normalization: Literal["layer", "batch", "rms"] = param(
-        default="layer", help="type of normalization: layer, batch or root mean square ('rms')"
-    )
+    activation: Literal["relu", "gelu", "swiglu"] = param(default="gelu")
+    norm_first: bool = param(default=False)
+    dropout: float = param(default=0.1)
     positional_encoding: Literal["sinusoidal", "learned"] | None = param(
         default="sinusoidal", help="positional encoding of patches; None: no positional encoding",
-    )
-    patch_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
-        help="length of a patch in time steps; patches do not overlap; 'auto': a quarter of the window, at most 16",
-    )
-    dropout: float = param(
-        default=0.1, at_least=0, below=1, low=0.0, high=0.5,
-        help="dropout probability of embeddings and sublayer outputs",
     )
     head_dropout: float = param(
         default=0.0, at_least=0, below=1, help="dropout probability of the inputs of the output layer",
@@ -109,22 +89,12 @@ class TimeXer(NeuralForecaster):
         ]
 
     def _body(self, sizes: InputSizes) -> TimeXerBody:
-        from deepforecast.nn.encoder_decoder import LayerOptions
         from deepforecast.nn.timexer import TimeXerBody
         from deepforecast.nn.transformer import TransformerOptions, resolve_patch_length
 
         patch_length = resolve_patch_length(self.patch_length, sizes.input_size)
-        layer = LayerOptions(
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            dim_feedforward=self.dim_feedforward or 4 * self.d_model,
-            activation=self.activation,
-            norm_first=self.norm_first,
-            normalization=self.normalization,
-            dropout=self.dropout,
-        )
         options = TransformerOptions(
-            layer,
+            self._layer_options(),
             encoder_layers=self.n_layers,
             positional_encoding=self.positional_encoding,
             patch_length=patch_length,

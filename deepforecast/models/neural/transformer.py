@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from deepforecast.core.params import Not, param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._autoregressive import AutoregressiveForecaster
+from deepforecast.models.neural._shared_parameters import TransformerLayers
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @register
-class Transformer(AutoregressiveForecaster):
+class Transformer(TransformerLayers, AutoregressiveForecaster):
     """Transformer with encoder and decoder on patches of the window.
 
     The encoder applies self-attention to patches of the window; the decoder applies self-attention
@@ -47,14 +48,6 @@ class Transformer(AutoregressiveForecaster):
 
     coverage_slow: ClassVar[bool] = True
 
-    d_model: int = param(
-        default=64, at_least=1, search=(32, 64, 128),
-        help="dimension of the embeddings of patches and time steps",
-    )
-    n_heads: int = param(
-        default=4, at_least=1, search=(2, 4, 8),
-        help="number of attention heads",
-    )
     n_layers: int = param(
         default=2, at_least=1, low=1, high=3,
         needs=(
@@ -69,32 +62,13 @@ class Transformer(AutoregressiveForecaster):
     decoder_layers: int | None = param(
         default=None, at_least=1, help="number of decoder layers; None: equal to n_layers",
     )
-    dim_feedforward: int | None = param(
-        default=None, at_least=1, help="hidden size of the feed-forward networks; None: 4 * d_model",
-    )
-    activation: Literal["relu", "gelu", "swiglu"] = param(
-        default="relu", search=("relu", "gelu", "swiglu"),
-        help="activation function of the feed-forward networks",
-    )
-    norm_first: bool = param(default=True, help="whether to normalize before each sublayer rather than after it")
-    normalization: Literal["layer", "batch", "rms"] = param(
-        default="layer", help="type of normalization: layer, batch or root mean square ('rms')"
-    )
     positional_encoding: Literal["sinusoidal", "learned", "rotary", "alibi", "calendar"] | None = param(
         default="sinusoidal", search=("sinusoidal", "learned", "rotary", "alibi"),
         help="positional encoding of patches and time steps; None: no positional encoding",
     )
-    patch_length: int | Literal["auto"] = param(
-        default="auto", at_least=1,
-        help="length of a patch in time steps; 'auto': a quarter of the window, at most 16",
-    )
     stride: int | None = param(
         default=None, at_least=1, needs={"patch_length": Not(1)},
         help="distance between the starts of consecutive patches in time steps; None: half of patch_length",
-    )
-    dropout: float = param(
-        default=0.0, at_least=0, below=1, low=0.0, high=0.5,
-        help="dropout probability of embeddings and sublayer outputs",
     )
     output: Literal["direct", "autoregressive"] = param(
         default="direct", search=("direct", "autoregressive"),
@@ -149,21 +123,11 @@ class Transformer(AutoregressiveForecaster):
 
     def _options(self, input_size: int) -> TransformerOptions:
         """The options of the body; raise `ParameterError` if a patch is longer than the window."""
-        from deepforecast.nn.encoder_decoder import LayerOptions  # imports torch
-        from deepforecast.nn.transformer import TransformerOptions, resolve_patch_length
+        from deepforecast.nn.transformer import TransformerOptions, resolve_patch_length  # imports torch
 
         patch_length = resolve_patch_length(self.patch_length, input_size)
-        layer = LayerOptions(
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            dim_feedforward=self.dim_feedforward or 4 * self.d_model,
-            activation=self.activation,
-            norm_first=self.norm_first,
-            normalization=self.normalization,
-            dropout=self.dropout,
-        )
         return TransformerOptions(
-            layer,
+            self._layer_options(),
             encoder_layers=self.encoder_layers or self.n_layers,
             decoder_layers=self.decoder_layers or self.n_layers,
             positional_encoding=self.positional_encoding,

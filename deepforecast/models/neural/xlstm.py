@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deepforecast.core.params import param
 from deepforecast.core.registry import register
 from deepforecast.models.neural._base import NeuralForecaster
+from deepforecast.models.neural._shared_parameters import StatesDecoder
 
 if TYPE_CHECKING:
     from deepforecast.nn.batch import InputSizes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @register
-class xLSTM(NeuralForecaster):
+class xLSTM(StatesDecoder, NeuralForecaster):
     """Extended LSTM: sLSTM cells, with exponential gates, in residual blocks.
 
     Input gates are exponential, so that a cell can revise what it stored; a normalizer state divides
@@ -67,13 +67,6 @@ class xLSTM(NeuralForecaster):
         default=0.0, at_least=0, below=1, low=0.0, high=0.5,
         help="dropout probability",
     )
-    decoder_layers: int = param(default=1, at_least=0, help="number of hidden layers of the decoder")
-    decoder_size: int = param(default=64, at_least=1, help="number of units per hidden layer of the decoder")
-    skip_hidden_sizes: Sequence[int] | None = param(
-        default=None, at_least=1, search=(None, (128,), (256, 256)),
-        help="number of units of each hidden layer of a perceptron of the window whose output is added, e.g. (256, 256); "
-        "None: no perceptron",
-    )
 
     learning_example: ClassVar[dict[str, Any]] = {
         **NeuralForecaster.learning_example, "hidden_size": 16, "kernel_size": 1, "batch_size": 64
@@ -100,11 +93,4 @@ class xLSTM(NeuralForecaster):
             kernel_size=self.kernel_size,
             dropout=self.dropout,
         )
-        return XLSTMBody(
-            sizes,
-            options,
-            season=sizes.season,
-            decoder_layers=self.decoder_layers,
-            decoder_size=self.decoder_size,
-            skip_hidden_sizes=self.skip_hidden_sizes,
-        )
+        return XLSTMBody(sizes, options, season=sizes.season, **self._decoder_options())
